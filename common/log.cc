@@ -43,6 +43,8 @@ void Init(std::string_view program, const std::string& path, Level level) {
   spdlog::set_default_logger(logger);
 }
 
-void Write(Level level, std::string_view message) { spdlog::log(ToSpdlog(level), message); }
+void Write(Level level, std::string_view message) {
+  spdlog::log(ToSpdlog(level), message);
+}
 
 }  // namespace muster::log

@@ -8,8 +8,9 @@
 #include <string_view>
 #include <utility>
 
-// Errors of controller, worker and common: absl::Status. A message says what was attempted, on what, and why it
-// failed: `open /var/tmp/x: Permission denied`. Nothing is both logged and returned.
+// Errors of controller, worker and common: absl::Status. A message says what was attempted, on
+// what, and why it failed: `open /var/tmp/x: Permission denied`. Nothing is both logged and
+// returned.
 
 namespace muster {
 
@@ -25,12 +26,13 @@ absl::Status Annotate(const absl::Status& status, std::string_view context);
 #define MUSTER_CONCAT(a, b) MUSTER_CONCAT_INNER(a, b)
 
 // Returns from the calling function unless `expr` is OK.
-#define MUSTER_RETURN_IF_ERROR(expr)                                        \
-  do {                                                                      \
+#define MUSTER_RETURN_IF_ERROR(expr)                                                    \
+  do {                                                                                  \
     if (absl::Status muster_status = (expr); !muster_status.ok()) return muster_status; \
   } while (false)
 
-// `MUSTER_ASSIGN_OR_RETURN(auto x, MakeX())`: x is the value, or the calling function returns the status.
+// `MUSTER_ASSIGN_OR_RETURN(auto x, MakeX())`: x is the value, or the calling function returns the
+// status.
 #define MUSTER_ASSIGN_OR_RETURN(lhs, expr) \
   MUSTER_ASSIGN_OR_RETURN_INNER(MUSTER_CONCAT(muster_statusor_, __LINE__), lhs, expr)
 #define MUSTER_ASSIGN_OR_RETURN_INNER(var, lhs, expr) \

@@ -5,14 +5,16 @@
 #include <cstdint>
 #include <cstring>
 
-// The `.times` file beside each log file: when the bytes of the log were written. Described in docs/formats.md; shared
-// by the shim, which writes it, and the spool and the controller, which read and write it.
+// The `.times` file beside each log file: when the bytes of the log were written. Described in
+// docs/formats.md; shared by the shim, which writes it, and the spool and the controller, which
+// read and write it.
 //
 //   header  16 bytes  "MUSTTIME", u32 version = 1, u32 zero
 //   record  16 bytes  u64 offset, i64 realtime_ns     (little endian)
 //
-// A record says: the byte at `offset` of the log, and those after it up to the next record, arrived at `realtime_ns`
-// of the writing node's clock. Offsets never fall. A file cut in the middle of a record is read up to its last whole one.
+// A record says: the byte at `offset` of the log, and those after it up to the next record, arrived
+// at `realtime_ns` of the writing node's clock. Offsets never fall. A file cut in the middle of a
+// record is read up to its last whole one.
 
 namespace muster {
 
