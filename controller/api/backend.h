@@ -13,9 +13,10 @@
 
 namespace muster::api {
 
-// What the control service asks of the controller. Implemented by runtime::Controller; faked in tests of the service and
-// of the command line. Any thread; calls post to the engine thread and wait for its answer (milliseconds), or read the
-// store. JOB arguments: number, name (newest of that name) or "last"; NotFound names the nearest.
+// What the control service asks of the controller. Implemented by runtime::Controller; faked in
+// tests of the service and of the command line. Any thread; calls post to the engine thread and
+// wait for its answer (milliseconds), or read the store. JOB arguments: number, name (newest of
+// that name) or "last"; NotFound names the nearest.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -26,7 +27,8 @@ class Backend {
   virtual absl::StatusOr<v1::StopResponse> Stop(const v1::StopRequest& request) = 0;
   virtual v1::ListNodesResponse ListNodes() = 0;
   virtual v1::InfoResponse Info() = 0;
-  // Ends the process soon after the answer. FailedPrecondition while jobs are active, unless forced.
+  // Ends the process soon after the answer. FailedPrecondition while jobs are active, unless
+  // forced.
   virtual absl::Status Shutdown(bool force) = 0;
 
   // Ends the subscription when destroyed; no call is running or comes after that.
@@ -34,7 +36,8 @@ class Backend {
    public:
     virtual ~Subscription() = default;
   };
-  // Called on the engine thread, must not block: events in order, from `after` + 1 on; `final` with the last ones.
+  // Called on the engine thread, must not block: events in order, from `after` + 1 on; `final` with
+  // the last ones.
   using EventCallback =
       std::function<void(std::vector<v1::JobEvent> events, std::optional<v1::Job> final)>;
   virtual absl::StatusOr<std::unique_ptr<Subscription>> Watch(const std::string& job,

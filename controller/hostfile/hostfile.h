@@ -30,7 +30,8 @@ Result ParseHostfile(std::string_view bytes);
 // A `--host` list: HOST[:SLOTS],... Errors count items.
 Result ParseHostList(std::string_view list);
 
-// Reads and parses a file; an unreadable one is an error on line 0 that names the path. Sets inventory.source.
+// Reads and parses a file; an unreadable one is an error on line 0 that names the path. Sets
+// inventory.source.
 Result ReadHostfile(const std::string& path);
 
 // "path:line: message" for each error, one a line.

@@ -21,12 +21,14 @@ struct AttemptFiles {
   uint32_t gid = 0;
 };
 
-// The engine's view of the log organ: it says which attempts exist and learns when their logs are whole. The bytes
-// themselves go from links straight to disk (LogSink), never through the engine thread. Any thread.
+// The engine's view of the log organ: it says which attempts exist and learns when their logs are
+// whole. The bytes themselves go from links straight to disk (LogSink), never through the engine
+// thread. Any thread.
 class LogRegistry : public nodes::LogSink {
  public:
-  // Makes the attempt's folders and files; idempotent, also after a controller restart, when offsets continue from what
-  // is on disk. Chunks of unknown attempts are dropped without an ack, so the worker keeps them.
+  // Makes the attempt's folders and files; idempotent, also after a controller restart, when
+  // offsets continue from what is on disk. Chunks of unknown attempts are dropped without an ack,
+  // so the worker keeps them.
   virtual absl::Status Open(const AttemptFiles& files) = 0;
   // True once every stream of every rank has been received to its end and is durable.
   virtual bool Complete(const v1::AttemptId& id) const = 0;

@@ -11,8 +11,8 @@
 
 namespace muster::nodes {
 
-// What a link tells its owner. Called on the link's own threads, never after Close() has returned; implementations only
-// post to a queue.
+// What a link tells its owner. Called on the link's own threads, never after Close() has returned;
+// implementations only post to a queue.
 class LinkListener {
  public:
   virtual ~LinkListener() = default;
@@ -38,7 +38,8 @@ class NodeLink {
   virtual ~NodeLink() = default;
   // Begins to connect; returns at once.
   virtual void Start() = 0;
-  // Queues a message for the node. Dropped while the link is down: the owner sends the whole wish again on OnUp.
+  // Queues a message for the node. Dropped while the link is down: the owner sends the whole wish
+  // again on OnUp.
   virtual void Send(v1::AttachRequest message) = 0;
   // Ends the stream and waits for the link's threads. The worker and its ranks run on.
   virtual void Close() = 0;
@@ -50,12 +51,11 @@ class NodeLink {
 class LinkFactory {
  public:
   virtual ~LinkFactory() = default;
-  // InvalidArgument when the host's transport is not to be had, with the reason and the fix. Both references outlive
-  // the link.
+  // InvalidArgument when the host's transport is not to be had, with the reason and the fix. Both
+  // references outlive the link.
   virtual absl::StatusOr<std::unique_ptr<NodeLink>> Make(const v1::Host& host,
                                                          const std::string& default_transport,
-                                                         LinkListener& listener,
-                                                         LogSink& sink) = 0;
+                                                         LinkListener& listener, LogSink& sink) = 0;
 };
 
 }  // namespace muster::nodes

@@ -12,9 +12,9 @@
 
 namespace muster::plan {
 
-// Hosts without slots in the hostfile need the number of devices found on them: set `slots` in the inventory first.
-// InvalidArgument: what does not fit, with the arithmetic and the nearest sizes that do. FailedPrecondition: a host's
-// slots are unknown (the message names it).
+// Hosts without slots in the hostfile need the number of devices found on them: set `slots` in the
+// inventory first. InvalidArgument: what does not fit, with the arithmetic and the nearest sizes
+// that do. FailedPrecondition: a host's slots are unknown (the message names it).
 absl::StatusOr<v1::Plan> MakePlan(const v1::JobSpec& spec);
 
 // What is known only when an attempt starts.
@@ -25,8 +25,8 @@ struct Launch {
   std::string last_checkpoint;  // {last_checkpoint}; empty = none
 };
 
-// Argv with templates filled, and the environment of the torchrun contract, MUSTER_* coordinates, the job's [env] and
-// secrets. The worker adds its base environment and node-local paths.
+// Argv with templates filled, and the environment of the torchrun contract, MUSTER_* coordinates,
+// the job's [env] and secrets. The worker adds its base environment and node-local paths.
 absl::StatusOr<v1::RankSpec> MakeRankSpec(const v1::JobSpec& spec, const v1::Plan& plan,
                                           uint32_t rank, const Launch& launch);
 
