@@ -1,0 +1,30 @@
+#pragma once
+
+#include <absl/status/statusor.h>
+#include <sys/types.h>
+
+#include <string>
+
+#include "common/unique_fd.h"
+
+// Unix stream sockets that only one user may reach: what controller and worker listen on. Paths of
+// any length work (the kernel's limit of 107 bytes is met through /proc/self/fd). All descriptors
+// are non-blocking and close-on-exec. Any thread.
+
+namespace muster {
+
+// Listens at `path` with mode 0600. A socket file that nobody answers on is replaced; AlreadyExists
+// when somebody does. Two callers at once are kept apart by a lock that they hold on the folder,
+// not by this function.
+absl::StatusOr<UniqueFd> ListenUnix(const std::string& path);
+
+// One waiting connection whose peer runs as `uid`. Unavailable: none waits. PermissionDenied: the
+// peer is somebody else (the message names uid and pid); its connection is closed. Other codes:
+// accept failed.
+absl::StatusOr<UniqueFd> AcceptUnix(int listener, uid_t uid);
+
+// A connection to the listener at `path`. NotFound: no such file; Unavailable: nobody listens there
+// any more.
+absl::StatusOr<UniqueFd> ConnectUnix(const std::string& path);
+
+}  // namespace muster
