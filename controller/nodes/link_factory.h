@@ -1,0 +1,33 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "controller/nodes/node_link.h"
+
+namespace muster::nodes {
+
+struct LinkOptions {
+  std::string controller_id;  // ControllerHello.controller_id
+  std::string musterd;        // program for `transport=local`; empty: `musterd` beside this program
+  std::string state_parent;   // folder of the nodes' state folders; empty: $MUSTER_STATE or
+                              // /var/tmp/muster-<uid>
+  std::chrono::milliseconds connect_timeout{
+      10'000};  // for the connection and the worker's hello together
+  std::chrono::milliseconds spawn_timeout{
+      10'000};  // from the start of a local musterd to its socket
+  std::chrono::milliseconds backoff_initial{100};
+  std::chrono::milliseconds backoff_maximum{5'000};
+  std::chrono::milliseconds refused_pause{
+      30'000};  // before a worker of another protocol version is tried again
+  size_t max_queued_bytes =
+      8 << 20;  // a node that takes less than this is lost and gets its wish anew
+};
+
+// Links by `transport=local` (a musterd of this machine over its Unix socket, started when none
+// runs) and `transport=direct` (gRPC to a musterd that listens on a loopback address). Immutable;
+// any thread.
+std::unique_ptr<LinkFactory> MakeLinkFactory(const LinkOptions& options);
+
+}  // namespace muster::nodes
