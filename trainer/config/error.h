@@ -3,8 +3,9 @@
 #include <stdexcept>
 #include <string>
 
-// Why a rank ends. Every error that a user can cause or meet is one of these, thrown where it is found and caught once,
-// in main, which writes the error record and exits with the code. Anything else that reaches main is a bug (exit 1).
+// Why a rank ends. Every error that a user can cause or meet is one of these, thrown where it is
+// found and caught once, in main, which writes the error record and exits with the code. Anything
+// else that reaches main is a bug (exit 1).
 
 namespace muster {
 

@@ -49,7 +49,8 @@ struct ModelConfig {
   bool untie_embeddings_and_output_weights = false;
   double init_method_std = 0.02;
   uint64_t seed = 1234;
-  DType params_dtype = DType::kFp32;  // of the forward and backward; master weights and moments are fp32
+  DType params_dtype =
+      DType::kFp32;  // of the forward and backward; master weights and moments are fp32
   Fp8Config fp8;
 };
 

@@ -1,0 +1,43 @@
+#include "trainer/config/print.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/config/words.h"
+#include "trainer/config/flag_table.h"
+#include "trainer/config/resolve.h"
+
+namespace muster::config {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(Help, NamesEveryFlag) {
+  const std::string help = HelpText();
+  for (const Flag& flag : FlagTable()) EXPECT_THAT(help, HasSubstr("--" + std::string(flag.name)));
+  EXPECT_THAT(help, ContainsRegex("--adam-beta2 V +second moment \\[0.999\\]"));
+}
+
+TEST(PrintConfig, ShowsValueAndOrigin) {
+  CommandLine line = Parse(SplitWords(std::string(kTiny) + "--swiglu --ckpt-format torch"));
+  Resolve(1, line);
+  const std::string text = ConfigText(line);
+  EXPECT_THAT(text, ContainsRegex("num-layers +2 +command line\n"));
+  EXPECT_THAT(text, ContainsRegex("kv-channels +16 +derived\n"));
+  EXPECT_THAT(text, ContainsRegex("seed +1234 +default\n"));
+  EXPECT_THAT(text, HasSubstr("--swiglu: no effect: always so here\n"));
+  EXPECT_THAT(text, HasSubstr("--ckpt-format torch: no effect: "));
+}
+
+TEST(PrintConfig, ChangedTextLeavesDefaultsOut) {
+  const CommandLine line = Parse(SplitWords(std::string(kTiny) + "--swiglu"));
+  const std::string text = ChangedText(line);
+  EXPECT_THAT(text, HasSubstr("num-layers"));
+  EXPECT_THAT(text, Not(HasSubstr("default")));
+  EXPECT_THAT(text, HasSubstr("--swiglu: no effect"));
+}
+
+}  // namespace
+}  // namespace muster::config

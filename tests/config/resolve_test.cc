@@ -1,0 +1,181 @@
+#include "trainer/config/resolve.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/config/words.h"
+#include "trainer/config/error.h"
+
+namespace muster::config {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Resolved {
+  CommandLine line;
+  RunSizes sizes;
+};
+
+Resolved ResolveText(const std::string& text, int64_t world = 1) {
+  Resolved r{Parse(SplitWords(text)), {}};
+  r.sizes = Resolve(world, r.line);
+  return r;
+}
+
+std::string ErrorOf(const std::string& text, int64_t world = 1) {
+  try {
+    ResolveText(text, world);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+const std::string kOk = kTiny;
+
+TEST(Resolve, DerivesTheModel) {
+  const auto [line, sizes] = ResolveText(kOk + "--seed 7");
+  const ModelConfig& m = line.config.model;
+  EXPECT_EQ(m.kv_channels, 16);
+  EXPECT_EQ(m.ffn_hidden_size, 128);  // int(4 * 64 * 2/3 / 64) * 64
+  EXPECT_EQ(m.num_query_groups, 4);
+  EXPECT_EQ(m.padded_vocab_size, 512);
+  EXPECT_EQ(m.seed, 7u);
+  EXPECT_EQ(m.params_dtype, DType::kFp32);
+  EXPECT_EQ(m.fp8.recipe, Fp8Recipe::kNone);
+  EXPECT_EQ(line.origins.at("kv-channels"), "derived");
+}
+
+TEST(Resolve, QueryGroupsCountOnlyWithTheFlag) {
+  EXPECT_EQ(ResolveText(kOk + "--num-query-groups 2").line.config.model.num_query_groups, 4);
+  EXPECT_EQ(
+      ResolveText(kOk + "--group-query-attention --num-query-groups 2").line.config.model.num_query_groups,
+      2);
+}
+
+TEST(Resolve, BatchSizes) {
+  const auto alone = ResolveText(kOk);
+  EXPECT_EQ(alone.line.config.global_batch_size, 1);
+  const auto four = ResolveText(kOk + "--global-batch-size 24", 4);
+  EXPECT_EQ(four.sizes.data_parallel_size, 4);
+  EXPECT_EQ(four.sizes.num_microbatches, 6);
+  EXPECT_EQ(four.sizes.train_samples, 240);
+  EXPECT_THAT(ErrorOf(kOk + "--global-batch-size 22", 4),
+              HasSubstr("data parallel size 4 = 4; nearest: 20 or 24"));
+  EXPECT_THAT(ErrorOf(kOk + "--global-batch-size 3", 4), HasSubstr("nearest: 4"));
+}
+
+TEST(Resolve, ScheduleCountsSamples) {
+  const auto iters = ResolveText(kOk + "--global-batch-size 4 --lr-warmup-iters 2 --lr-decay-iters 8");
+  EXPECT_EQ(iters.sizes.lr_warmup_samples, 8);
+  EXPECT_EQ(iters.sizes.lr_decay_samples, 32);
+  EXPECT_EQ(ResolveText(kOk).sizes.lr_decay_samples, 10);
+  EXPECT_EQ(ResolveText(kOk + "--lr-warmup-fraction 0.25").sizes.lr_warmup_samples, 2);
+
+  std::string by_samples = kOk;
+  by_samples.replace(by_samples.find("--train-iters 10"), 16, "--train-samples 10");
+  const auto samples = ResolveText(by_samples + "--global-batch-size 4 --lr-warmup-samples 3");
+  EXPECT_EQ(samples.sizes.train_iters, 2);  // the rest of 2 samples is dropped
+  EXPECT_EQ(samples.sizes.lr_decay_samples, 10);
+  EXPECT_EQ(samples.sizes.lr_warmup_samples, 3);
+  EXPECT_THAT(ErrorOf(by_samples + "--lr-warmup-iters 3"), HasSubstr("--lr-warmup-samples"));
+  EXPECT_THAT(ErrorOf(by_samples + "--global-batch-size 16"), HasSubstr("less than one iteration"));
+}
+
+TEST(Resolve, Precision) {
+  const auto r = ResolveText(kOk + "--bf16 --fp8-format hybrid --fp8-recipe tensorwise --fp8-margin 1");
+  EXPECT_EQ(r.line.config.model.params_dtype, DType::kBf16);
+  EXPECT_EQ(r.line.config.model.fp8.recipe, Fp8Recipe::kTensorwise);
+  EXPECT_EQ(r.line.config.model.fp8.margin, 1);
+  EXPECT_TRUE(r.line.config.model.fp8.round_outputs_to_bf16);
+}
+
+TEST(Resolve, AdoptsSizesThatWereNotGiven) {
+  CommandLine line = Parse(SplitWords(
+      "--hidden-size 128 --seq-length 8 --micro-batch-size 1 --lr 1 --train-iters 1 --mock-data"));
+  ModelConfig hf;
+  hf.num_layers = 3;
+  hf.hidden_size = 64;
+  hf.ffn_hidden_size = 96;
+  hf.num_attention_heads = 8;
+  hf.num_query_groups = 2;
+  hf.kv_channels = 16;
+  hf.max_position_embeddings = 512;
+  hf.padded_vocab_size = 500;
+  hf.rotary_base = 5e5;
+  hf.rope_scaling.enabled = true;
+  AdoptModel(hf, line);
+  Resolve(1, line);
+  EXPECT_EQ(line.config.model.num_layers, 3);
+  EXPECT_EQ(line.config.model.hidden_size, 128);  // given
+  EXPECT_EQ(line.config.model.num_query_groups, 2);
+  EXPECT_EQ(line.config.model.padded_vocab_size, 512);
+  EXPECT_TRUE(line.config.model.rope_scaling.enabled);
+  EXPECT_EQ(line.origins.at("num-layers"), "config.json");
+}
+
+TEST(Resolve, NeededFlags) {
+  for (const std::string flag :
+       {"--num-layers", "--hidden-size", "--num-attention-heads", "--seq-length",
+        "--max-position-embeddings", "--micro-batch-size", "--lr", "--vocab-size"}) {
+    std::string text = kOk;
+    const size_t at = text.find(flag + " ");
+    text.erase(at, text.find(' ', at + flag.size() + 1) + 1 - at);
+    EXPECT_THAT(ErrorOf(text), HasSubstr(flag + " is needed"));
+  }
+}
+
+struct Case {
+  const char* extra;
+  const char* says;
+  int64_t world = 1;
+};
+
+class Refused : public testing::TestWithParam<Case> {};
+
+TEST_P(Refused, SaysWhy) {
+  EXPECT_THAT(ErrorOf(kOk + GetParam().extra, GetParam().world), HasSubstr(GetParam().says));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Checks, Refused,
+    testing::Values(Case{"--train-samples 5", "one of --train-iters and --train-samples"},
+                    Case{"--lr-warmup-samples 5", "--lr-warmup-iters"},
+                    Case{"--lr-warmup-fraction 0.1 --lr-warmup-iters 1", "excludes"},
+                    Case{"--lr-warmup-iters 10", "must end before the decay"},
+                    Case{"--min-lr 1", "--min-lr 1 is above --lr 0.001"},
+                    Case{"--decoupled-min-lr 1", "needs --decoupled-lr"},
+                    Case{"--decoupled-min-lr 1 --decoupled-lr 0.5", "above --decoupled-lr 0.5"},
+                    Case{"--seq-length 64", "above --max-position-embeddings 32"},
+                    Case{"--num-attention-heads 6",
+                         "not a multiple of --num-attention-heads 6; nearest: 60 or 66"},
+                    Case{"--group-query-attention --num-query-groups 3",
+                         "not a multiple of --num-query-groups 3"},
+                    Case{"--kv-channels 15", "even"}, Case{"--rotary-percent 0.5", "use 1.0"},
+                    Case{"--attention-dropout 0.1", "must be 0"},
+                    Case{"--hidden-dropout 0.1", "must be 0"}, Case{"--fp16", "use --bf16"},
+                    Case{"--bf16 --params-dtype fp32", "disagree"},
+                    Case{"--fp8-param-gather", "needs --fp8-format"},
+                    Case{"--fp8-format hybrid --params-dtype fp64", "fp32 or bf16"},
+                    Case{"--fp8-format hybrid --ffn-hidden-size 100", "nearest: 96 or 112"},
+                    Case{"--fp8-format hybrid --seq-length 31", "multiple of 8"},
+                    Case{"--tensor-model-parallel-size 2", "nearest: 2"},
+                    Case{"--tensor-model-parallel-size 2", "data parallel only", 2},
+                    Case{"--pipeline-model-parallel-size 2", "data parallel only", 4},
+                    Case{"--context-parallel-size 2", "data parallel only", 4},
+                    Case{"--overlap-param-gather", "needs --use-distributed-optimizer"},
+                    Case{"--overlap-param-gather --use-distributed-optimizer",
+                         "needs --overlap-grad-reduce"},
+                    Case{"--save-interval 5", "--save-interval needs --save"},
+                    Case{"--finetune", "--finetune needs --load"},
+                    Case{"--load a --load-hf b", "both say where"},
+                    Case{"--data-path a --train-data-path b", "excludes"}));
+
+TEST(Resolve, DataIsNeeded) {
+  std::string text = kOk;
+  text.erase(text.find("--mock-data"));
+  EXPECT_THAT(ErrorOf(text), HasSubstr("no data"));
+}
+
+}  // namespace
+}  // namespace muster::config

@@ -1,0 +1,122 @@
+#include "trainer/config/resolve.h"
+
+#include <fmt/format.h>
+
+#include "trainer/config/error.h"
+#include "trainer/config/validate.h"
+
+namespace muster::config {
+namespace {
+
+template <class T>
+void Derive(CommandLine& line, const char* flag, T& field, T value) {
+  field = value;
+  line.origins[flag] = "derived";
+}
+
+void DeriveModel(CommandLine& line) {
+  TrainConfig& c = line.config;
+  ModelConfig& m = c.model;
+  if (m.kv_channels == 0) {
+    CheckDivides("hidden-size", m.hidden_size, "num-attention-heads", m.num_attention_heads);
+    Derive(line, "kv-channels", m.kv_channels, m.hidden_size / m.num_attention_heads);
+  }
+  if (m.ffn_hidden_size == 0) {
+    // Megatron's size for SwiGLU: as many weights as a plain MLP of 4 * hidden.
+    Derive(line, "ffn-hidden-size", m.ffn_hidden_size, m.hidden_size * 4 * 2 / 3 / 64 * 64);
+  }
+  // As in Megatron, the number of groups counts only with --group-query-attention.
+  if (m.num_query_groups == 0 || !c.group_query_attention) {
+    Derive(line, "num-query-groups", m.num_query_groups, m.num_attention_heads);
+  }
+  const int64_t multiple = c.make_vocab_size_divisible_by * c.tensor_model_parallel_size;
+  m.padded_vocab_size = (c.vocab_size + multiple - 1) / multiple * multiple;
+  m.seed = static_cast<uint64_t>(c.seed);
+}
+
+void DerivePrecision(CommandLine& line) {
+  TrainConfig& c = line.config;
+  if (c.params_dtype.empty()) {
+    Derive(line, "params-dtype", c.params_dtype, std::string(c.bf16 ? "bf16" : "fp32"));
+  }
+  ModelConfig& m = c.model;
+  m.params_dtype = c.params_dtype == "bf16"   ? DType::kBf16
+                   : c.params_dtype == "fp64" ? DType::kFp64
+                                              : DType::kFp32;
+  if (c.fp8_format.empty()) return;
+  m.fp8.recipe = c.fp8_recipe == "delayed" ? Fp8Recipe::kDelayed : Fp8Recipe::kTensorwise;
+  m.fp8.format = c.fp8_format == "hybrid" ? Fp8Format::kHybrid : Fp8Format::kE4m3;
+  m.fp8.amax_algo = c.fp8_amax_compute_algo == "max" ? AmaxAlgo::kMax : AmaxAlgo::kMostRecent;
+  m.fp8.margin = static_cast<int>(c.fp8_margin);
+  m.fp8.round_outputs_to_bf16 = m.params_dtype == DType::kBf16;
+}
+
+RunSizes DeriveSizes(int64_t world_size, CommandLine& line) {
+  TrainConfig& c = line.config;
+  RunSizes sizes;
+  sizes.data_parallel_size = world_size;
+  if (c.global_batch_size == 0) {
+    Derive(line, "global-batch-size", c.global_batch_size, c.micro_batch_size * world_size);
+  }
+  CheckGlobalBatch(c.global_batch_size, c.micro_batch_size, world_size);
+  sizes.num_microbatches = c.global_batch_size / (c.micro_batch_size * world_size);
+  sizes.train_iters =
+      c.train_samples ? *c.train_samples / c.global_batch_size : c.train_iters.value_or(0);
+  sizes.train_samples = sizes.train_iters * c.global_batch_size;
+
+  if (c.train_samples) {
+    sizes.lr_decay_samples = c.lr_decay_samples.value_or(*c.train_samples);
+    sizes.lr_warmup_samples = c.lr_warmup_samples;
+  } else {
+    sizes.lr_decay_samples = c.lr_decay_iters.value_or(sizes.train_iters) * c.global_batch_size;
+    sizes.lr_warmup_samples = c.lr_warmup_iters * c.global_batch_size;
+  }
+  if (c.lr_warmup_fraction) {
+    sizes.lr_warmup_samples =
+        static_cast<int64_t>(*c.lr_warmup_fraction * static_cast<double>(sizes.lr_decay_samples));
+  }
+  return sizes;
+}
+
+}  // namespace
+
+void AdoptModel(const ModelConfig& from, CommandLine& line) {
+  TrainConfig& c = line.config;
+  const auto adopt = [&line](const char* flag, auto& field, const auto& value) {
+    if (line.Given(flag)) return;
+    field = value;
+    line.origins[flag] = "config.json";
+  };
+  adopt("num-layers", c.model.num_layers, from.num_layers);
+  adopt("hidden-size", c.model.hidden_size, from.hidden_size);
+  adopt("ffn-hidden-size", c.model.ffn_hidden_size, from.ffn_hidden_size);
+  adopt("num-attention-heads", c.model.num_attention_heads, from.num_attention_heads);
+  adopt("group-query-attention", c.group_query_attention, true);
+  adopt("num-query-groups", c.model.num_query_groups, from.num_query_groups);
+  adopt("kv-channels", c.model.kv_channels, from.kv_channels);
+  adopt("max-position-embeddings", c.model.max_position_embeddings, from.max_position_embeddings);
+  adopt("rotary-base", c.model.rotary_base, from.rotary_base);
+  if (!line.Given("use-rope-scaling")) {
+    c.model.rope_scaling = from.rope_scaling;
+    line.origins["use-rope-scaling"] = "config.json";
+  }
+  adopt("norm-epsilon", c.model.norm_epsilon, from.norm_epsilon);
+  adopt("untie-embeddings-and-output-weights", c.model.untie_embeddings_and_output_weights,
+        from.untie_embeddings_and_output_weights);
+  adopt("vocab-size", c.vocab_size, from.padded_vocab_size);
+}
+
+RunSizes Resolve(int64_t world_size, CommandLine& line) {
+  CheckGiven(line);
+  CheckParallel(world_size, line.config);
+  DeriveModel(line);
+  DerivePrecision(line);
+  RunSizes sizes = DeriveSizes(world_size, line);
+  CheckModel(line.config);
+  CheckPrecision(line.config);
+  CheckSchedule(line, sizes);
+  CheckFiles(line.config);
+  return sizes;
+}
+
+}  // namespace muster::config

@@ -1,0 +1,75 @@
+#include "trainer/config/flag_table.h"
+
+#define FIELD(x)                 \
+  [](TrainConfig & c) -> auto& { \
+    return c.x;                  \
+  }
+
+namespace muster::config {
+
+std::vector<Flag> RunFlags() {
+  const Group data = Group::kData;
+  const Group eval = Group::kEvaluation;
+  const Group checkpoint = Group::kCheckpoint;
+  const Group log = Group::kLogging;
+  return {
+      {"data-path", data, ListRef(FIELD(data_path)),
+       "PREFIX, or PREFIX.., or WEIGHT PREFIX WEIGHT PREFIX .. of .bin/.idx files"},
+      {"train-data-path", data, ListRef(FIELD(train_data_path)), "training data by itself"},
+      {"valid-data-path", data, ListRef(FIELD(valid_data_path)), "validation data by itself"},
+      {"test-data-path", data, ListRef(FIELD(test_data_path)), "test data by itself"},
+      {"mock-data", data, BoolRef(FIELD(mock_data)), "synthetic documents instead of files"},
+      {"split", data, StringRef(FIELD(split)), "shares of train, validation and test"},
+      {"data-order",
+       data,
+       StringRef(FIELD(data_order)),
+       "shuffled = Megatron's; sequential = file order; document = sample k is document k",
+       {},
+       {"shuffled", "sequential", "document"}},
+      {"eod-mask-loss", data, BoolRef(FIELD(eod_mask_loss)), "no loss where the input is EOD"},
+      {"no-mmap-bin-files", data, BoolRef(FIELD(no_mmap_bin_files)),
+       "read .bin files instead of mapping them"},
+      {"tokenizer-type", data, StringRef(FIELD(tokenizer_type)), "as for muster-preprocess"},
+      {"tokenizer-model", data, StringRef(FIELD(tokenizer_model)), "file or folder"},
+      {"vocab-file", data, StringRef(FIELD(vocab_file)), "of tokenizers that need one"},
+      {"merge-file", data, StringRef(FIELD(merge_file)), "of tokenizers that need one"},
+      {"tiktoken-pattern", data, StringRef(FIELD(tiktoken_pattern)), "v1 or v2", {}, {"v1", "v2"}},
+
+      {"eval-iters", eval, IntRef(FIELD(eval_iters)), "iterations of one evaluation; 0 = none", 0},
+      {"eval-interval", eval, IntRef(FIELD(eval_interval)), "iterations between evaluations", 1},
+
+      {"save", checkpoint, StringRef(FIELD(save)), "folder for checkpoints"},
+      {"save-interval", checkpoint, OptionalIntRef(FIELD(save_interval)),
+       "iterations between checkpoints; the end of the run saves too", 1},
+      {"load", checkpoint, StringRef(FIELD(load)),
+       "folder to resume from: its newest whole checkpoint; none there = start anew"},
+      {"exit-on-missing-checkpoint", checkpoint, BoolRef(FIELD(exit_on_missing_checkpoint)),
+       "--load without a checkpoint there is an error"},
+      {"finetune", checkpoint, BoolRef(FIELD(finetune)),
+       "take only the weights from --load and start at iteration 0"},
+      {"no-load-optim", checkpoint, BoolRef(FIELD(no_load_optim)),
+       "start the optimizer anew when resuming"},
+      {"no-save-optim", checkpoint, BoolRef(FIELD(no_save_optim)),
+       "leave the optimizer out of checkpoints"},
+      {"override-opt_param-scheduler",
+       checkpoint,
+       BoolRef(FIELD(override_opt_param_scheduler)),
+       "resume with another learning rate schedule than the checkpoint's",
+       {},
+       {},
+       {"override-opt-param-scheduler"}},
+      {"load-hf", checkpoint, StringRef(FIELD(load_hf)),
+       "start from a Hugging Face folder; sizes that are not given come from its config.json"},
+      {"save-hf", checkpoint, StringRef(FIELD(save_hf)),
+       "write the final weights as a Hugging Face folder"},
+
+      {"log-interval", log, IntRef(FIELD(log_interval)), "iterations between log lines", 1},
+      {"log-throughput", log, BoolRef(FIELD(log_throughput)), "TFLOP/s in the log line"},
+      {"log-all-ranks", log, BoolRef(FIELD(log_all_ranks)),
+       "every rank prints a short line of its own as well"},
+      {"report-baselines", log, BoolRef(FIELD(report_baselines)),
+       "at the end, compare the losses with ln(V) and with the text's unigram entropy"},
+  };
+}
+
+}  // namespace muster::config

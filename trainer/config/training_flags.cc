@@ -1,0 +1,116 @@
+#include "trainer/config/flag_table.h"
+
+#define FIELD(x)                 \
+  [](TrainConfig & c) -> auto& { \
+    return c.x;                  \
+  }
+
+namespace muster::config {
+
+std::vector<Flag> TrainingFlags() {
+  const Group run = Group::kTraining;
+  const Group optim = Group::kOptimizer;
+  const Group precision = Group::kPrecision;
+  const Group parallel = Group::kParallel;
+  return {
+      {"micro-batch-size", run, IntRef(FIELD(micro_batch_size)),
+       "samples of one forward and backward on one rank", 1},
+      {"global-batch-size", run, IntRef(FIELD(global_batch_size)),
+       "samples of one iteration over all ranks (default: micro batch * data parallel size)", 1},
+      {"train-iters", run, OptionalIntRef(FIELD(train_iters)), "length of the run in iterations",
+       0},
+      {"train-samples", run, OptionalIntRef(FIELD(train_samples)),
+       "length of the run in samples, instead of --train-iters", 0},
+      {"calculate-per-token-loss", run, BoolRef(FIELD(calculate_per_token_loss)),
+       "gradients are divided by the tokens of the whole iteration, not of each micro-batch"},
+      {"exit-interval", run, OptionalIntRef(FIELD(exit_interval)),
+       "save and leave when the iteration is a multiple of this", 1},
+      {"exit-duration-in-mins", run, OptionalDoubleRef(FIELD(exit_duration_in_mins)),
+       "save and leave after this many minutes", 0},
+      {"exit-signal-handler", run, BoolRef(FIELD(exit_signal_handler)),
+       "SIGTERM: save after the current iteration and leave with code 75"},
+      {"no-check-for-nan-in-loss-and-grad", run, BoolRef(FIELD(no_check_for_nan)),
+       "go on when the loss or a gradient is not finite"},
+      {"device", run, StringRef(FIELD(device)), "where to compute", {}, {"cpu"}},
+
+      {"optimizer", optim, StringRef(FIELD(optimizer)), "AdamW", {}, {"adam"}},
+      {"lr", optim, OptionalDoubleRef(FIELD(lr)), "peak learning rate", 0},
+      {"min-lr", optim, DoubleRef(FIELD(min_lr)), "learning rate after the decay", 0},
+      {"decoupled-lr", optim, OptionalDoubleRef(FIELD(decoupled_lr)),
+       "peak of the word embedding and the head (default: --lr)", 0},
+      {"decoupled-min-lr", optim, OptionalDoubleRef(FIELD(decoupled_min_lr)),
+       "end of the word embedding and the head (default: --min-lr)", 0},
+      {"lr-decay-style",
+       optim,
+       StringRef(FIELD(lr_decay_style)),
+       "shape of the decay",
+       {},
+       {"constant", "linear", "cosine"}},
+      {"lr-decay-iters", optim, OptionalIntRef(FIELD(lr_decay_iters)),
+       "iteration where the decay ends (default: --train-iters)", 1},
+      {"lr-decay-samples", optim, OptionalIntRef(FIELD(lr_decay_samples)),
+       "sample where the decay ends (default: --train-samples)", 1},
+      {"lr-warmup-fraction", optim, OptionalDoubleRef(FIELD(lr_warmup_fraction)),
+       "warm-up as a share of the decay", 0},
+      {"lr-warmup-iters", optim, IntRef(FIELD(lr_warmup_iters)), "warm-up in iterations", 0},
+      {"lr-warmup-samples", optim, IntRef(FIELD(lr_warmup_samples)), "warm-up in samples", 0},
+      {"lr-warmup-init", optim, DoubleRef(FIELD(lr_warmup_init)), "learning rate at the start", 0},
+      {"weight-decay", optim, DoubleRef(FIELD(weight_decay)), "of matrices; norms have none", 0},
+      {"clip-grad", optim, DoubleRef(FIELD(clip_grad)), "largest global gradient norm; 0 = off", 0},
+      {"adam-beta1", optim, DoubleRef(FIELD(adam_beta1)), "first moment", 0},
+      {"adam-beta2", optim, DoubleRef(FIELD(adam_beta2)), "second moment", 0},
+      {"adam-eps", optim, DoubleRef(FIELD(adam_eps)), "added to the root", 0},
+
+      {"bf16", precision, BoolRef(FIELD(bf16)), "compute in bfloat16; master weights stay fp32"},
+      {"fp16", precision, BoolRef(FIELD(fp16)), "refused: use --bf16"},
+      {"params-dtype",
+       precision,
+       StringRef(FIELD(params_dtype)),
+       "precision of forward and backward (default: fp32, or bf16 with --bf16)",
+       {},
+       {"fp32", "bf16", "fp64"}},
+      {"grad-reduce-in-bf16", precision, BoolRef(FIELD(grad_reduce_in_bf16)),
+       "gradients are summed and reduced in bfloat16"},
+      {"fp8-format",
+       precision,
+       StringRef(FIELD(fp8_format)),
+       "turn FP8 on: hybrid = e4m3 forward and e5m2 backward",
+       {},
+       {"hybrid", "e4m3"},
+       {"fp8"}},
+      {"fp8-recipe",
+       precision,
+       StringRef(FIELD(fp8_recipe)),
+       "how scales are found",
+       {},
+       {"delayed", "tensorwise"}},
+      {"fp8-amax-history-len", precision, IntRef(FIELD(model.fp8.amax_history_len)),
+       "updates that delayed scaling looks back", 1},
+      {"fp8-amax-compute-algo",
+       precision,
+       StringRef(FIELD(fp8_amax_compute_algo)),
+       "the amax that counts",
+       {},
+       {"max", "most_recent"}},
+      {"fp8-margin", precision, IntRef(FIELD(fp8_margin)), "scales are divided by 2^margin", 0},
+      {"fp8-param-gather", precision, BoolRef(FIELD(fp8_param_gather)),
+       "FP8 weights are made once an iteration, which this trainer always does"},
+
+      {"tensor-model-parallel-size", parallel, IntRef(FIELD(tensor_model_parallel_size)),
+       "must be 1 in this version", 1},
+      {"pipeline-model-parallel-size", parallel, IntRef(FIELD(pipeline_model_parallel_size)),
+       "must be 1 in this version", 1},
+      {"context-parallel-size", parallel, IntRef(FIELD(context_parallel_size)),
+       "must be 1 in this version", 1},
+      {"distributed-timeout-minutes", parallel, DoubleRef(FIELD(distributed_timeout_minutes)),
+       "how long a collective or the rendezvous may wait for a peer", 0},
+      {"use-distributed-optimizer", parallel, BoolRef(FIELD(use_distributed_optimizer)),
+       "accepted; the optimizer state is on every rank in this version"},
+      {"overlap-grad-reduce", parallel, BoolRef(FIELD(overlap_grad_reduce)),
+       "accepted; gradients are reduced in one call after the last micro-batch"},
+      {"overlap-param-gather", parallel, BoolRef(FIELD(overlap_param_gather)),
+       "accepted; needs --use-distributed-optimizer and --overlap-grad-reduce as in Megatron"},
+  };
+}
+
+}  // namespace muster::config

@@ -1,0 +1,175 @@
+#include "trainer/config/validate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trainer/config/error.h"
+
+namespace muster::config {
+namespace {
+
+template <class... Args>
+void Require(bool condition, fmt::format_string<Args...> format, Args&&... args) {
+  if (!condition) throw ConfigError(fmt::format(format, std::forward<Args>(args)...));
+}
+
+void RequireZero(const char* flag, double value) {
+  Require(value == 0, "--{} {}: must be 0, as Llama is trained without dropout", flag, value);
+}
+
+// "96 or 112": the multiples of `step` around `value`.
+std::string NearestMultiples(int64_t value, int64_t step) {
+  const int64_t below = value / step * step;
+  if (below == 0) return fmt::format("{}", step);
+  return fmt::format("{} or {}", below, below + step);
+}
+
+}  // namespace
+
+void CheckDivides(const char* name, int64_t value, const char* by, int64_t divisor) {
+  Require(value % divisor == 0, "--{} {} is not a multiple of --{} {}; nearest: {}", name, value,
+          by, divisor, NearestMultiples(value, divisor));
+}
+
+void CheckGiven(const CommandLine& line) {
+  const TrainConfig& c = line.config;
+  const std::pair<const char*, bool> needed[] = {
+      {"num-layers", c.model.num_layers > 0},
+      {"hidden-size", c.model.hidden_size > 0},
+      {"num-attention-heads", c.model.num_attention_heads > 0},
+      {"seq-length", c.model.seq_length > 0},
+      {"max-position-embeddings", c.model.max_position_embeddings > 0},
+      {"micro-batch-size", c.micro_batch_size > 0},
+      {"lr", c.lr.has_value()},
+  };
+  for (const auto& [flag, given] : needed) Require(given, "--{} is needed", flag);
+  Require(c.vocab_size > 0,
+          "--vocab-size is needed: neither --tokenizer-type nor --load-hf says how large the "
+          "vocabulary is");
+  Require(c.train_iters.has_value() != c.train_samples.has_value(),
+          "give one of --train-iters and --train-samples");
+  if (c.train_samples) {
+    Require(!c.lr_decay_iters && c.lr_warmup_iters == 0,
+            "--train-samples goes with --lr-decay-samples and --lr-warmup-samples, not with the "
+            "-iters ones");
+  } else {
+    Require(!c.lr_decay_samples && c.lr_warmup_samples == 0,
+            "--train-iters goes with --lr-decay-iters and --lr-warmup-iters, not with the -samples "
+            "ones");
+  }
+  Require(!c.lr_warmup_fraction || (c.lr_warmup_iters == 0 && c.lr_warmup_samples == 0),
+          "--lr-warmup-fraction excludes --lr-warmup-iters and --lr-warmup-samples");
+  const bool own_paths =
+      !c.train_data_path.empty() || !c.valid_data_path.empty() || !c.test_data_path.empty();
+  Require(c.mock_data || own_paths || !c.data_path.empty(),
+          "no data: give --data-path PREFIX (of PREFIX.bin and PREFIX.idx), --train-data-path or "
+          "--mock-data");
+  Require(!own_paths || c.data_path.empty(),
+          "--data-path excludes --train-data-path, --valid-data-path and --test-data-path");
+}
+
+void CheckParallel(int64_t world_size, const TrainConfig& c) {
+  const int64_t model_parallel =
+      c.tensor_model_parallel_size * c.pipeline_model_parallel_size * c.context_parallel_size;
+  Require(world_size % model_parallel == 0,
+          "world size {} is not divisible by tensor {} * pipeline {} * context {} = {} ranks; "
+          "nearest: {}",
+          world_size, c.tensor_model_parallel_size, c.pipeline_model_parallel_size,
+          c.context_parallel_size, model_parallel, NearestMultiples(world_size, model_parallel));
+  const std::pair<const char*, int64_t> sizes[] = {
+      {"tensor", c.tensor_model_parallel_size},
+      {"pipeline", c.pipeline_model_parallel_size},
+  };
+  for (const auto& [kind, size] : sizes) {
+    Require(size == 1, "--{}-model-parallel-size {}: this version runs data parallel only; use 1",
+            kind, size);
+  }
+  Require(c.context_parallel_size == 1,
+          "--context-parallel-size {}: this version runs data parallel only; use 1",
+          c.context_parallel_size);
+  Require(!c.overlap_param_gather || c.use_distributed_optimizer,
+          "--overlap-param-gather needs --use-distributed-optimizer");
+  Require(!c.overlap_param_gather || c.overlap_grad_reduce,
+          "--overlap-param-gather needs --overlap-grad-reduce");
+}
+
+void CheckGlobalBatch(int64_t global_batch, int64_t micro_batch, int64_t data_parallel) {
+  const int64_t step = micro_batch * data_parallel;
+  Require(global_batch % step == 0,
+          "--global-batch-size {} is not divisible by --micro-batch-size {} * data parallel size "
+          "{} = {}; nearest: {}",
+          global_batch, micro_batch, data_parallel, step, NearestMultiples(global_batch, step));
+}
+
+void CheckModel(const TrainConfig& c) {
+  const ModelConfig& m = c.model;
+  Require(m.max_position_embeddings >= m.seq_length,
+          "--seq-length {} is above --max-position-embeddings {}", m.seq_length,
+          m.max_position_embeddings);
+  CheckDivides("num-attention-heads", m.num_attention_heads, "num-query-groups",
+               m.num_query_groups);
+  Require(m.kv_channels % 2 == 0, "--kv-channels {}: rotary embeddings need an even number",
+          m.kv_channels);
+  Require(m.ffn_hidden_size > 0,
+          "--ffn-hidden-size is needed: --hidden-size {} is too small to derive it", m.hidden_size);
+  Require(c.rotary_percent == 1.0, "--rotary-percent {}: Llama rotates whole heads; use 1.0",
+          c.rotary_percent);
+  RequireZero("attention-dropout", c.attention_dropout);
+  RequireZero("hidden-dropout", c.hidden_dropout);
+}
+
+void CheckPrecision(const TrainConfig& c) {
+  Require(!c.fp16, "--fp16 is not supported; use --bf16");
+  Require(!c.bf16 || c.params_dtype == "bf16", "--bf16 and --params-dtype {} disagree",
+          c.params_dtype);
+  Require(!c.fp8_param_gather || !c.fp8_format.empty(), "--fp8-param-gather needs --fp8-format");
+  if (c.fp8_format.empty()) return;
+  Require(c.params_dtype != "fp64", "--fp8-format goes with --params-dtype fp32 or bf16");
+  // The sizes that the hardware's FP8 products take.
+  const ModelConfig& m = c.model;
+  const std::pair<const char*, int64_t> sixteens[] = {
+      {"hidden-size", m.hidden_size},
+      {"ffn-hidden-size", m.ffn_hidden_size},
+      {"kv-channels * num-attention-heads", m.kv_channels * m.num_attention_heads},
+  };
+  for (const auto& [what, size] : sixteens) {
+    Require(size % 16 == 0, "--{} {}: FP8 needs a multiple of 16; nearest: {}", what, size,
+            NearestMultiples(size, 16));
+  }
+  Require(c.micro_batch_size * m.seq_length % 8 == 0,
+          "--micro-batch-size {} * --seq-length {}: FP8 needs a multiple of 8", c.micro_batch_size,
+          m.seq_length);
+}
+
+void CheckSchedule(const CommandLine& line, const RunSizes& sizes) {
+  const TrainConfig& c = line.config;
+  Require(c.min_lr <= *c.lr, "--min-lr {} is above --lr {}", c.min_lr, *c.lr);
+  Require(c.lr_warmup_init <= *c.lr, "--lr-warmup-init {} is above --lr {}", c.lr_warmup_init,
+          *c.lr);
+  if (c.decoupled_min_lr) {
+    Require(c.decoupled_lr.has_value(), "--decoupled-min-lr needs --decoupled-lr");
+    Require(*c.decoupled_min_lr <= *c.decoupled_lr,
+            "--decoupled-min-lr {} is above --decoupled-lr {}", *c.decoupled_min_lr,
+            *c.decoupled_lr);
+  }
+  Require(c.adam_beta1 < 1 && c.adam_beta2 < 1,
+          "--adam-beta1 {} and --adam-beta2 {} must be below 1", c.adam_beta1, c.adam_beta2);
+  Require(!c.train_samples || sizes.train_iters > 0,
+          "--train-samples {} is less than one iteration of --global-batch-size {}",
+          c.train_samples.value_or(0), c.global_batch_size);
+  if (sizes.train_iters == 0) return;
+  Require(sizes.lr_warmup_samples < sizes.lr_decay_samples,
+          "learning rate: the warm-up ({} samples) must end before the decay ({} samples)",
+          sizes.lr_warmup_samples, sizes.lr_decay_samples);
+}
+
+void CheckFiles(const TrainConfig& c) {
+  Require(!c.save_interval || !c.save.empty(), "--save-interval needs --save DIR");
+  Require(c.load.empty() || c.load_hf.empty() || c.load == c.save,
+          "--load and --load-hf both say where the weights come from; --load may name the --save "
+          "folder, to resume");
+  Require(!c.finetune || !c.load.empty(), "--finetune needs --load DIR");
+}
+
+}  // namespace muster::config
