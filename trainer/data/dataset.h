@@ -29,8 +29,8 @@ struct DataConfig {
   std::vector<std::string> train_data_path;
   std::vector<std::string> valid_data_path;
   std::vector<std::string> test_data_path;
-  bool mock_data =
-      false;  // `--mock-data`: instead of all of the above; `split` is ignored, as in Megatron
+  // `--mock-data`: instead of all of the above; `split` is ignored, as in Megatron.
+  bool mock_data = false;
 
   std::string split = "969, 30, 1";  // `--split`
   DataOrder order = DataOrder::kShuffled;
@@ -46,7 +46,12 @@ struct DataConfig {
   int64_t eod = -1;            // needed by eod_mask_loss and mock_data
   int64_t pad = -1;            // labels equal to it don't count in the loss; -1: none
   bool eod_mask_loss = false;  // `--eod-mask-loss`: no loss where the input is EOD
-  bool mmap_bin_files = true;  // `--no-mmap-bin-files` clears it
+  bool drop_last_partial_validation_sequence = true;
+  bool add_extra_token_to_sequence = true;  // false: the last position of a sample has no label
+  // `--mid-level-dataset-surplus`: slack of a blend's parts.
+  double mid_level_dataset_surplus = 0.005;
+  int64_t index_memory = int64_t{8} << 30;  // bytes; a shuffled order that needs more is refused
+  bool mmap_bin_files = true;               // `--no-mmap-bin-files` clears it
 };
 
 // A split that is empty, or of which no samples were asked, is null.

@@ -1,0 +1,130 @@
+#include "trainer/data/blend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <numeric>
+#include <span>
+
+#include "trainer/data/data_error.h"
+
+namespace muster::data {
+namespace {
+
+std::optional<double> ParseWeight(const std::string& word) {
+  char* end = nullptr;
+  const double value = std::strtod(word.c_str(), &end);
+  if (word.empty() || *end != '\0') return std::nullopt;
+  return value;
+}
+
+// numpy.sum: eight running sums for blocks of up to 128, halves above.
+double NumpySum(std::span<const double> values) {
+  constexpr size_t kBlock = 128;
+  const size_t n = values.size();
+  if (n < 8) return std::accumulate(values.begin(), values.end(), 0.0);
+  if (n > kBlock) {
+    const size_t half = n / 2 - (n / 2) % 8;
+    return NumpySum(values.first(half)) + NumpySum(values.subspan(half));
+  }
+  double r[8];
+  std::copy_n(values.begin(), 8, r);
+  size_t i = 8;
+  for (; i + 8 <= n; i += 8) {
+    for (size_t k = 0; k < 8; ++k) r[k] += values[i + k];
+  }
+  double sum = ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]));
+  for (; i < n; ++i) sum += values[i];
+  return sum;
+}
+
+// Appends `size` samples. `open(d)` says whether data set d may still give one; one always may.
+template <typename Open>
+BlendIndex Deal(const std::vector<double>& weights, int64_t size, Open open) {
+  BlendIndex index;
+  index.dataset.reserve(static_cast<size_t>(size));
+  index.dataset_sample.reserve(static_cast<size_t>(size));
+  std::vector<int64_t> given(weights.size(), 0);
+  for (int64_t i = 0; i < size; ++i) {
+    const double position = std::max(static_cast<double>(i), 1.0);
+    double largest = std::numeric_limits<double>::lowest();
+    size_t chosen = 0;
+    for (size_t d = 0; d < weights.size(); ++d) {
+      if (!open(d, given[d])) continue;
+      const double lag = weights[d] * position - static_cast<double>(given[d]);
+      if (lag > largest) {
+        largest = lag;
+        chosen = d;
+      }
+    }
+    index.dataset.push_back(static_cast<int16_t>(chosen));
+    index.dataset_sample.push_back(given[chosen]++);
+  }
+  return index;
+}
+
+}  // namespace
+
+BlendList ParseBlend(const std::vector<std::string>& words) {
+  if (words.size() % 2 == 1) return {words, std::nullopt};
+  std::vector<double> weights;
+  std::vector<std::string> prefixes;
+  std::string not_a_number;
+  for (size_t i = 0; i < words.size(); i += 2) {
+    if (const auto weight = ParseWeight(words[i])) {
+      weights.push_back(*weight);
+    } else {
+      not_a_number = words[i];
+    }
+    prefixes.push_back(words[i + 1]);
+  }
+  if (weights.empty()) return {words, std::nullopt};
+  if (weights.size() != prefixes.size()) {
+    throw DataError("data path: '" + not_a_number +
+                    "' stands where a weight is expected (WEIGHT PREFIX WEIGHT PREFIX ..., or "
+                    "prefixes only)");
+  }
+  return {prefixes, weights};
+}
+
+std::vector<double> Normalize(const std::vector<double>& weights) {
+  const double sum = NumpySum(weights);
+  if (!(sum > 0) || !std::isfinite(sum)) {
+    throw DataError(fmt::format("data path: the weights add up to {}", sum));
+  }
+  std::vector<double> normalized;
+  for (const double weight : weights) {
+    if (!(weight >= 0))
+      throw DataError(fmt::format("data path: the weight {} is negative", weight));
+    normalized.push_back(weight / sum);
+  }
+  return normalized;
+}
+
+std::vector<int64_t> SizesOfParts(const std::vector<double>& weights, int64_t size,
+                                  double surplus) {
+  std::vector<int64_t> sizes;
+  for (const double weight : weights) {
+    sizes.push_back(static_cast<int64_t>(
+        std::ceil(std::ceil(static_cast<double>(size) * weight) * (1 + surplus))));
+  }
+  return sizes;
+}
+
+BlendIndex BuildBlend(const std::vector<double>& weights, int64_t size) {
+  return Deal(weights, size, [](size_t, int64_t) { return true; });
+}
+
+BlendIndex BuildExhaustiveBlend(const std::vector<int64_t>& sizes) {
+  const int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  std::vector<double> weights;
+  for (const int64_t size : sizes) {
+    weights.push_back(static_cast<double>(size) / static_cast<double>(total));
+  }
+  return Deal(weights, total, [&sizes](size_t d, int64_t given) { return given < sizes[d]; });
+}
+
+}  // namespace muster::data

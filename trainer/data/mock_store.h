@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/data/sequence_store.h"
+
+namespace muster::data {
+
+// `--mock-data`: Megatron's 100,000 documents of random length; document of length n holds 1, 2,
+// ..., n-1 (modulo the vocabulary) and EOD.
+class MockStore : public SequenceStore {
+ public:
+  MockStore(int64_t vocab_size, int64_t eod);
+
+  LengthView lengths() const override;
+  void Read(int64_t sequence, int64_t offset, int64_t count, int64_t* out) const override;
+  std::string Where(int64_t sequence, int64_t offset) const override;
+
+ private:
+  int64_t vocab_size_;
+  int64_t eod_;
+  std::vector<int32_t> lengths_;
+};
+
+}  // namespace muster::data

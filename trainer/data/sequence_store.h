@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "trainer/data/indexed_format.h"
+
+namespace muster::data {
+
+// Lengths of a store's sequences; int32 at any alignment, owned by the store.
+class LengthView {
+ public:
+  LengthView() = default;
+  LengthView(const uint8_t* first, int64_t size) : first_(first), size_(size) {}
+
+  int64_t size() const { return size_; }
+  int32_t operator[](int64_t i) const {
+    return LoadUnaligned<int32_t>(first_ + i * static_cast<int64_t>(sizeof(int32_t)));
+  }
+
+ private:
+  const uint8_t* first_ = nullptr;
+  int64_t size_ = 0;
+};
+
+// Token sequences by number. A document is one or more sequences; Megatron's samples are cut from
+// sequences. Constructed, then immutable: any thread.
+class SequenceStore {
+ public:
+  virtual ~SequenceStore() = default;
+
+  virtual LengthView lengths() const = 0;
+
+  // Tokens offset .. offset+count of sequence `sequence`. Throws DataError when they do not exist.
+  virtual void Read(int64_t sequence, int64_t offset, int64_t count, int64_t* out) const = 0;
+
+  // Where that token is, for a message: file, byte offset, sequence and token number.
+  virtual std::string Where(int64_t sequence, int64_t offset) const = 0;
+};
+
+}  // namespace muster::data

@@ -1,0 +1,54 @@
+#include "trainer/data/split.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <vector>
+
+#include "trainer/data/data_error.h"
+
+namespace muster::data {
+namespace {
+
+// Every run of digits and dots, whatever stands between (people pass quotes along).
+std::vector<double> Numbers(const std::string& text) {
+  constexpr char kNumberChars[] = ".0123456789";
+  std::vector<double> numbers;
+  size_t begin = 0;
+  while ((begin = text.find_first_of(kNumberChars, begin)) != std::string::npos) {
+    const size_t end = std::min(text.find_first_not_of(kNumberChars, begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    char* parsed = nullptr;
+    numbers.push_back(std::strtod(word.c_str(), &parsed));
+    if (*parsed != '\0') throw DataError("--split '" + text + "': '" + word + "' is not a number");
+    begin = end;
+  }
+  return numbers;
+}
+
+}  // namespace
+
+std::array<std::optional<Range>, 3> SplitRanges(const std::string& split, int64_t count) {
+  std::vector<double> weights = Numbers(split);
+  if (weights.empty() || weights.size() > 3) {
+    throw DataError("--split '" + split +
+                    "' needs one to three numbers: train, valid, test (such as 99,1,0)");
+  }
+  weights.resize(3);
+  const double sum = weights[0] + weights[1] + weights[2];
+  if (!(sum > 0)) throw DataError("--split '" + split + "' gives nothing to any split");
+  std::array<std::optional<Range>, 3> ranges;
+  double begin = 0;
+  for (size_t i = 0; i < 3; ++i) {
+    const double end = begin + weights[i] / sum;
+    if (weights[i] > 0) {
+      // nearbyint rounds halves to even, as Python's round does.
+      ranges[i] = Range{static_cast<int64_t>(std::nearbyint(begin * static_cast<double>(count))),
+                        static_cast<int64_t>(std::nearbyint(end * static_cast<double>(count)))};
+    }
+    begin = end;
+  }
+  return ranges;
+}
+
+}  // namespace muster::data
