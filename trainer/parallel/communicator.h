@@ -8,10 +8,10 @@ namespace muster::parallel {
 
 enum class ReduceOp { kSum, kMax };
 
-// Collectives of one group of ranks. Implementations: SingleRank (a group of one), Gloo (c10d), and later NCCL and
-// in-process threads. Every rank of the group makes the same calls in the same order. Tensors are contiguous; a call
-// returns when its result is in the tensor (CPU) or ordered on the current stream (CUDA). Throws CommError when a peer
-// is gone or the time-out has passed.
+// Collectives of one group of ranks. Implementations: SingleRank (a group of one), Gloo (c10d), and
+// later NCCL and in-process threads. Every rank of the group makes the same calls in the same
+// order. Tensors are contiguous; a call returns when its result is in the tensor (CPU) or ordered
+// on the current stream (CUDA). Throws CommError when a peer is gone or the time-out has passed.
 class Communicator {
  public:
   virtual ~Communicator() = default;

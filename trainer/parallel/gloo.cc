@@ -1,0 +1,146 @@
+#include "trainer/parallel/gloo.h"
+
+#include <fmt/format.h>
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <utility>
+#include <vector>
+
+#include "trainer/config/error.h"
+#include "trainer/parallel/gloo_address.h"
+
+namespace muster::parallel {
+namespace {
+
+// LibTorch's messages carry a C++ stack after the first line.
+std::string FirstLine(const std::exception& error) {
+  const std::string text = error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+c10d::ReduceOp ToC10d(ReduceOp op) {
+  return op == ReduceOp::kMax ? c10d::ReduceOp::MAX : c10d::ReduceOp::SUM;
+}
+
+class Gloo : public Communicator {
+ public:
+  Gloo(c10::intrusive_ptr<c10d::Store> store, c10::intrusive_ptr<c10d::ProcessGroupGloo> group)
+      : store_(std::move(store)), group_(std::move(group)) {}
+
+  int64_t rank() const override { return group_->getRank(); }
+  int64_t size() const override { return group_->getSize(); }
+
+  void AllReduce(at::Tensor tensor, ReduceOp op) override {
+    c10d::AllreduceOptions options;
+    options.reduceOp = ToC10d(op);
+    Run("all-reduce", [&] {
+      std::vector<at::Tensor> tensors = {tensor};
+      return group_->allreduce(tensors, options);
+    });
+  }
+
+  void Broadcast(at::Tensor tensor, int64_t root) override {
+    c10d::BroadcastOptions options;
+    options.rootRank = root;
+    Run("broadcast", [&] {
+      std::vector<at::Tensor> tensors = {tensor};
+      return group_->broadcast(tensors, options);
+    });
+  }
+
+  void AllGather(at::Tensor output, at::Tensor input) override {
+    Run("all-gather", [&] { return group_->_allgather_base(output, input); });
+  }
+
+  void ReduceScatter(at::Tensor output, at::Tensor input) override {
+    Run("reduce-scatter", [&] { return group_->_reduce_scatter_base(output, input); });
+  }
+
+  void Barrier() override {
+    Run("barrier", [&] { return group_->barrier(); });
+  }
+
+ private:
+  template <class Start>
+  void Run(const char* what, Start start) {
+    try {
+      start()->wait();
+    } catch (const std::exception& error) {
+      throw CommError(fmt::format(
+          "{} of rank {} of {} failed: {} (a peer has ended, or did not answer in time)", what,
+          rank(), size(), FirstLine(error)));
+    }
+  }
+
+  c10::intrusive_ptr<c10d::Store> store_;  // rank 0's server lives as long as the group
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+};
+
+c10::intrusive_ptr<c10d::Store> OpenStore(const GlooOptions& options) {
+  const bool server = options.rank == 0 && !options.external_store;
+  c10d::TCPStoreOptions store_options;
+  store_options.port = static_cast<uint16_t>(options.master_port);
+  store_options.isServer = server;
+  store_options.numWorkers = static_cast<size_t>(options.world_size);
+  store_options.waitWorkers = false;
+  store_options.timeout = options.timeout;
+  try {
+    return c10::make_intrusive<c10d::TCPStore>(options.master_addr, store_options);
+  } catch (const std::exception& error) {
+    throw CommError(server
+                        ? fmt::format("can't serve the rendezvous at port {} of {}: {}; choose "
+                                      "another MASTER_PORT or end the process that holds it",
+                                      options.master_port, options.master_addr, FirstLine(error))
+                        : fmt::format("no rendezvous at MASTER_ADDR {} port {}: {}; is rank 0 "
+                                      "running, and can this machine reach it?",
+                                      options.master_addr, options.master_port, FirstLine(error)));
+  }
+}
+
+std::vector<uint8_t> Bytes(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+// See ChooseAddress: every rank learns how the last one reaches the master.
+std::string AgreeOnAddress(const GlooOptions& options, c10d::Store& store) {
+  const int port = static_cast<int>(options.master_port);
+  const auto mine = RouteTo(options.master_addr, port);
+  if (!mine) {
+    throw CommError(fmt::format("no route to MASTER_ADDR {}", options.master_addr));
+  }
+  if (options.rank == options.world_size - 1)
+    store.set("route", Bytes(mine->local + " " + mine->remote));
+  const std::vector<uint8_t> value = store.get("route");
+  const std::string text(value.begin(), value.end());
+  const size_t blank = text.find(' ');
+  return ChooseAddress(*mine, {text.substr(0, blank), text.substr(blank + 1)});
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> ConnectGloo(const GlooOptions& options) {
+  auto store =
+      c10::make_intrusive<c10d::PrefixStore>("muster/" + options.group_name, OpenStore(options));
+  try {
+    auto gloo = c10d::ProcessGroupGloo::Options::create(options.timeout);
+    gloo->devices.push_back(
+        options.interface.empty()
+            ? c10d::ProcessGroupGloo::createDeviceForHostname(AgreeOnAddress(options, *store),
+                                                              false)
+            : c10d::ProcessGroupGloo::createDeviceForInterface(options.interface, false));
+    auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(
+        store, static_cast<int>(options.rank), static_cast<int>(options.world_size), gloo);
+    return std::make_unique<Gloo>(store, std::move(group));
+  } catch (const CommError&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw CommError(fmt::format("rank {} of {} could not connect to its peers at {} port {}: {}",
+                                options.rank, options.world_size, options.master_addr,
+                                options.master_port, FirstLine(error)));
+  }
+}
+
+}  // namespace muster::parallel
