@@ -34,7 +34,11 @@ Result ParseHostList(std::string_view list);
 // inventory.source.
 Result ReadHostfile(const std::string& path);
 
-// "path:line: message" for each error, one a line.
+// "path:line: message" for each error, one a line; without ":line" for an error of the whole file.
 std::string FormatErrors(const std::string& source, const std::vector<Error>& errors);
+
+// {"hosts":[...],"warnings":[...]}, or {"error":{"line":n,"message":"..."}} with the first error
+// (and "other_line" for a duplicate). One line, no newline at its end.
+std::string ToJson(const Result& result);
 
 }  // namespace muster::hostfile

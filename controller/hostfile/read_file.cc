@@ -1,0 +1,48 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "common/status.h"
+#include "common/unique_fd.h"
+#include "controller/hostfile/hostfile.h"
+#include "controller/hostfile/text.h"
+
+namespace muster::hostfile {
+namespace {
+
+// At most one byte more than a hostfile may have, so that the parser can say that it is too large.
+// Pipes work too:
+// --hostfile <(make-hosts).
+absl::StatusOr<std::string> ReadSome(const std::string& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return PosixError("open " + path);
+  std::string bytes;
+  std::array<char, 65536> buffer;
+  while (bytes.size() <= kMaxFileBytes) {
+    const ssize_t n = read(fd.get(), buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return PosixError("read " + path);
+    if (n == 0) break;
+    bytes.append(buffer.data(), static_cast<size_t>(n));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Result ReadHostfile(const std::string& path) {
+  const absl::StatusOr<std::string> bytes = ReadSome(path);
+  Result result;
+  if (bytes.ok()) {
+    result = ParseHostfile(*bytes);
+  } else {
+    result.errors.push_back({0, std::string(bytes.status().message())});
+  }
+  if (result.ok()) result.inventory.set_source(path);
+  return result;
+}
+
+}  // namespace muster::hostfile
