@@ -1,0 +1,56 @@
+#include "trainer/layers/head.h"
+
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
+
+#include "trainer/layers/linear.h"
+#include "trainer/tensor/dtype.h"
+
+namespace muster::layers {
+namespace {
+
+constexpr int64_t kTokensAtATime = 1024;
+
+}  // namespace
+
+at::Tensor Head::Logits(Context& ctx, const at::Tensor& x_TC) {
+  return at::mm(x_TC, weight_->Get(ctx).t());
+}
+
+kernels::CrossEntropySum Head::Forward(Context& ctx, const at::Tensor& x_TC,
+                                       const at::Tensor& labels_BS, const at::Tensor& mask_BS) {
+  const int64_t tokens = x_TC.size(0);
+  const at::Tensor weight_VC = weight_->Get(ctx);
+  const at::Tensor dx_TC = ctx.training() ? at::empty_like(x_TC) : at::Tensor();
+  // One micro-batch's gradient is rounded once: whole in the main gradient's own type, or first
+  // summed here.
+  const at::Tensor dweight_VC =
+      ctx.training() && weight_->gradient().scalar_type() != AccumulateType(x_TC.scalar_type())
+          ? at::zeros_like(weight_VC, AccumulateType(x_TC.scalar_type()))
+          : weight_->gradient();
+  kernels::CrossEntropySum total;
+  for (int64_t start = 0; start < tokens; start += kTokensAtATime) {
+    const int64_t rows = std::min(kTokensAtATime, tokens - start);
+    const at::Tensor x = x_TC.narrow(0, start, rows);
+    const at::Tensor logits = Logits(ctx, x);
+    DispatchFloating(logits.scalar_type(), [&]<typename T>(std::type_identity<T>) {
+      const kernels::CrossEntropySum sum = kernels::CrossEntropy(
+          rows, logits.size(1), Data<T>(logits), Data<int64_t>(labels_BS) + start,
+          Data<float>(mask_BS) + start, ctx.training());
+      total.loss += sum.loss;
+      total.tokens += sum.tokens;
+    });
+    if (!ctx.training()) continue;
+    dx_TC.narrow(0, start, rows).copy_(at::mm(logits, weight_VC));
+    AddWeightGradient(logits, x, dweight_VC);
+  }
+  if (!ctx.training()) return total;
+  if (!dweight_VC.is_same(weight_->gradient())) weight_->AddGradient(dweight_VC);
+  ctx.Save(dx_TC);
+  return total;
+}
+
+}  // namespace muster::layers
