@@ -44,7 +44,8 @@ kernels::CrossEntropySum Head::Forward(Context& ctx, const at::Tensor& x_TC,
       total.tokens += sum.tokens;
     });
     if (!ctx.training()) continue;
-    dx_TC.narrow(0, start, rows).copy_(at::mm(logits, weight_VC));
+    at::Tensor dx = dx_TC.narrow(0, start, rows);
+    at::mm_out(dx, logits, weight_VC);
     AddWeightGradient(logits, x, dweight_VC);
   }
   if (!ctx.training()) return total;
