@@ -1,0 +1,26 @@
+#include "trainer/optim/gradients.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "trainer/optim/adamw_kernel.h"
+#include "trainer/tensor/dtype.h"
+
+namespace muster::optim {
+
+void DivideByTokens(at::Tensor gradients, double tokens) {
+  gradients.mul_(1.0 / std::max(tokens, 1.0));
+}
+
+double GradientNorm(const at::Tensor& gradients) {
+  return DispatchFloating(gradients.scalar_type(), [&]<typename T>(std::type_identity<T>) {
+    return std::sqrt(SumOfSquares(gradients.numel(), Data<const T>(gradients)));
+  });
+}
+
+double ClipCoefficient(double norm, double max_norm) {
+  if (max_norm <= 0) return 1;
+  return std::min(1.0, max_norm / (norm + 1e-6));
+}
+
+}  // namespace muster::optim
