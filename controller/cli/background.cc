@@ -1,0 +1,135 @@
+#include "controller/cli/background.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <thread>
+
+#include "common/status.h"
+#include "common/unique_fd.h"
+#include "controller/api/connect.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr auto kStartTimeout = std::chrono::seconds(20);
+constexpr auto kPollInterval = std::chrono::milliseconds(20);
+
+// mkdir -p with mode 0700 for what is missing.
+absl::Status MakeFolder(const std::string& path) {
+  for (size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
+    const std::string part = path.substr(0, slash);
+    if (mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) return PosixError("mkdir " + part);
+    if (slash == std::string::npos) return absl::OkStatus();
+  }
+}
+
+absl::StatusOr<UniqueFd> TakeStartLock(const std::string& state_dir) {
+  const std::string path = state_dir + "/start.lock";
+  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd) return PosixError("open " + path);
+  while (flock(fd.get(), LOCK_EX) != 0) {
+    if (errno != EINTR) return PosixError("flock " + path);
+  }
+  return fd;
+}
+
+// posix_spawn's two attribute objects, destroyed in the end.
+struct SpawnSetup {
+  SpawnSetup() {
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+  }
+  ~SpawnSetup() {
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+  }
+  SpawnSetup(const SpawnSetup&) = delete;
+  SpawnSetup& operator=(const SpawnSetup&) = delete;
+
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+};
+
+absl::StatusOr<pid_t> Spawn(const std::string& state_dir, const std::string& log) {
+  SpawnSetup setup;
+  posix_spawn_file_actions_addopen(&setup.actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&setup.actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND,
+                                   0600);
+  posix_spawn_file_actions_adddup2(&setup.actions, 1, 2);
+  posix_spawn_file_actions_addclosefrom_np(&setup.actions, 3);
+  posix_spawn_file_actions_addchdir_np(&setup.actions, "/");
+  sigset_t none;
+  sigset_t all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawnattr_setsigmask(&setup.attributes, &none);
+  posix_spawnattr_setsigdefault(&setup.attributes, &all);
+  posix_spawnattr_setflags(&setup.attributes,
+                           POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  std::string words[] = {"muster", "serve", "--state-dir", state_dir};
+  char* argv[] = {words[0].data(), words[1].data(), words[2].data(), words[3].data(), nullptr};
+  pid_t pid = 0;
+  if (const int error =
+          posix_spawn(&pid, "/proc/self/exe", &setup.actions, &setup.attributes, argv, environ);
+      error != 0) {
+    return PosixError("start a controller (/proc/self/exe serve)", error);
+  }
+  return pid;
+}
+
+// What the log has got since `from`, at most the last 2 KiB.
+std::string LogSince(const std::string& path, std::streamoff from) {
+  std::ifstream in(path, std::ios::binary);
+  in.seekg(0, std::ios::end);
+  in.seekg(std::max<std::streamoff>(from, in.tellg() - std::streamoff{2048}));
+  std::ostringstream out;
+  out << in.rdbuf();
+  std::string text = out.str();
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+std::streamoff FileSize(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 ? info.st_size : 0;
+}
+
+}  // namespace
+
+absl::Status StartController(const std::string& state_dir) {
+  MUSTER_RETURN_IF_ERROR(MakeFolder(state_dir));
+  MUSTER_ASSIGN_OR_RETURN(const UniqueFd lock, TakeStartLock(state_dir));
+  if (api::Connect(state_dir).ok()) return absl::OkStatus();
+
+  const std::string log = state_dir + "/controller.log";
+  const std::streamoff log_begin = FileSize(log);
+  MUSTER_ASSIGN_OR_RETURN(const pid_t pid, Spawn(state_dir, log));
+  const auto deadline = std::chrono::steady_clock::now() + kStartTimeout;
+  while (std::chrono::steady_clock::now() < deadline) {
+    if (api::Connect(state_dir).ok()) return absl::OkStatus();
+    if (waitpid(pid, nullptr, WNOHANG) == pid) {
+      // It may have lost against one that was started by other means.
+      if (api::Connect(state_dir).ok()) return absl::OkStatus();
+      return absl::InternalError(
+          fmt::format("the controller ended at once; {} says:\n{}", log, LogSince(log, log_begin)));
+    }
+    std::this_thread::sleep_for(kPollInterval);
+  }
+  return absl::DeadlineExceededError(
+      fmt::format("the controller (pid {}) does not answer after {} s; see {}", pid,
+                  kStartTimeout.count(), log));
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,220 @@
+#include "controller/cli/follow.h"
+
+#include <absl/base/thread_annotations.h>
+#include <absl/synchronization/mutex.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <thread>
+
+#include "controller/cli/exit_code.h"
+#include "controller/cli/log_view.h"
+#include "controller/cli/output.h"
+#include "controller/cli/text.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr auto kTick = std::chrono::milliseconds(100);
+constexpr auto kLastLogs = std::chrono::seconds(15);  // for the logs of a job that has ended
+constexpr auto kDoubleCtrlC = std::chrono::seconds(1);
+
+class Follower {
+ public:
+  Follower(Client& client, SignalWait& signals, std::string job, uint32_t world,
+           const FollowOptions& options)
+      : client_(client),
+        signals_(signals),
+        job_(std::move(job)),
+        options_(options),
+        view_(world, options.style, [this](std::string_view text) {
+          readable_ = readable_ && WriteAll(options_.fd, text);
+        }) {}
+
+  absl::StatusOr<Followed> Run() {
+    std::thread events([this] { ReadEvents(); });
+    std::thread logs([this] { ReadLogs(); });
+    Followed result;
+    result.end = Wait();
+    events_canceller_.Cancel();
+    logs_canceller_.Cancel();
+    events.join();
+    logs.join();
+    {
+      absl::MutexLock screen(&screen_mutex_);
+      view_.Finish();
+    }
+    if (result.end == Followed::End::kDetached) return result;
+    absl::MutexLock lock(&mutex_);
+    if (!final_) return events_status_;
+    result.job = *std::move(final_);
+    return result;
+  }
+
+ private:
+  enum class Answer { kStop, kDetach, kGoOn };
+
+  void ReadEvents() {
+    uint64_t seen = 0;
+    const absl::Status status = ReadStream<v1::WatchResponse>(
+        client_, events_canceller_,
+        [&](Client::Stub& stub, grpc::ClientContext* context) {
+          v1::WatchRequest request;
+          request.set_job(job_);
+          request.set_after(seen);
+          return stub.Watch(context, request);
+        },
+        [&](v1::WatchResponse response) {
+          if (response.has_event()) {
+            seen = response.event().sequence();
+            ShowEvent(response.event());
+          }
+          absl::MutexLock lock(&mutex_);
+          if (response.has_job()) final_ = std::move(*response.mutable_job());
+          return true;
+        },
+        [this](const absl::Status&) {
+          Say("the controller went away; the job goes on, waiting for the controller to come back");
+        });
+    absl::MutexLock lock(&mutex_);
+    events_status_ =
+        status.ok() ? absl::InternalError("the controller ended the event stream") : status;
+    events_done_ = true;
+  }
+
+  void ReadLogs() {
+    const absl::Status status = ReadStream<v1::LogsResponse>(
+        client_, logs_canceller_,
+        [&](Client::Stub& stub, grpc::ClientContext* context) {
+          v1::LogsRequest request;
+          request.set_job(job_);
+          request.set_follow(true);
+          return stub.Logs(context, request);
+        },
+        [&](const v1::LogsResponse& response) {
+          absl::MutexLock screen(&screen_mutex_);
+          view_.Append(response, LogView::Clock::now());
+          return true;
+        },
+        [](const absl::Status&) {});
+    if (!status.ok()) Say("log lines can't be shown any more: " + ErrorText(status));
+    absl::MutexLock lock(&mutex_);
+    logs_done_ = true;
+  }
+
+  // Until both streams have ended, or the user leaves.
+  Followed::End Wait() {
+    std::optional<std::chrono::steady_clock::time_point> ended;
+    while (true) {
+      const std::optional<int> signal = signals_.Wait(kTick);
+      const auto now = std::chrono::steady_clock::now();
+      if (signal == SIGHUP) return Followed::End::kDetached;
+      if (signal && OnInterrupt(*signal) == Answer::kDetach) return Followed::End::kDetached;
+      // Not when a reader of ours is slow: signals must be heard even then.
+      if (screen_mutex_.TryLock()) {
+        view_.Tick(now);
+        screen_mutex_.Unlock();
+      }
+      absl::MutexLock lock(&mutex_);
+      if (!events_done_) continue;
+      if (!ended) ended = now;
+      if (logs_done_ || !final_ || now - *ended > kLastLogs) return Followed::End::kJobEnded;
+    }
+  }
+
+  Answer OnInterrupt(int signal) {
+    Answer answer = Answer::kStop;
+    if (options_.ask && signal == SIGINT && !stop_asked_) {
+      // Nothing else is printed while the question stands.
+      absl::MutexLock screen(&screen_mutex_);
+      answer = Ask();
+    }
+    if (answer == Answer::kStop) RequestStop();
+    return answer;
+  }
+
+  Answer Ask() ABSL_EXCLUSIVE_LOCKS_REQUIRED(screen_mutex_) {
+    view_.Message("");
+    WriteAll(options_.fd, options_.style.Bold("muster: [s]top the job, [d]etach (it goes on), "
+                                              "[Enter] to go on watching? "));
+    const auto asked = std::chrono::steady_clock::now();
+    while (true) {
+      if (const std::optional<int> signal = signals_.Wait(kTick)) {
+        if (*signal == SIGHUP) return Answer::kDetach;
+        const bool quick = std::chrono::steady_clock::now() - asked < kDoubleCtrlC;
+        WriteAll(options_.fd, quick ? "(Ctrl-C again: stop)\n" : "(Ctrl-C: stop)\n");
+        return Answer::kStop;
+      }
+      pollfd input{STDIN_FILENO, POLLIN, 0};
+      if (poll(&input, 1, 0) <= 0) continue;
+      char line[256];
+      const ssize_t got = read(STDIN_FILENO, line, sizeof line);
+      if (got <= 0 || line[0] == 'd' || line[0] == 'D') return Answer::kDetach;
+      if (line[0] == 's' || line[0] == 'S') return Answer::kStop;
+      if (line[0] == '\n' || line[0] == 'g' || line[0] == 'G') return Answer::kGoOn;
+      WriteAll(options_.fd, "muster: s, d or Enter? ");
+    }
+  }
+
+  void RequestStop() {
+    v1::StopRequest request;
+    request.set_job(job_);
+    if (stop_asked_) request.mutable_grace();  // zero: the user has waited long enough
+    const auto response =
+        client_.Call<v1::StopRequest, v1::StopResponse>(&Client::Stub::Stop, request);
+    const std::string said =
+        !response.ok() ? "the stop did not get through: " + ErrorText(response.status())
+        : stop_asked_  ? "killing the ranks that are left"
+                       : "stopping the job; Ctrl-C again to kill without waiting";
+    stop_asked_ = true;
+    if (!screen_mutex_.TryLock()) return;
+    view_.Message(options_.style.Dim("muster: ") + said);
+    screen_mutex_.Unlock();
+  }
+
+  void ShowEvent(const v1::JobEvent& event) {
+    const std::string text = EscapeForDisplay(event.text());
+    if (text.empty()) return;
+    const Style& style = options_.style;
+    Say(event.severity() == "error"     ? style.Red(text)
+        : event.severity() == "warning" ? style.Yellow(text)
+        : event.kind() == "state"       ? style.Bold(text)
+                                        : text);
+  }
+
+  void Say(std::string_view text) {
+    absl::MutexLock screen(&screen_mutex_);
+    view_.Message(options_.style.Dim("muster: ") + std::string(text));
+  }
+
+  Client& client_;
+  SignalWait& signals_;  // main thread
+  const std::string job_;
+  const FollowOptions options_;
+  bool stop_asked_ = false;  // main thread
+  Canceller events_canceller_;
+  Canceller logs_canceller_;
+
+  absl::Mutex screen_mutex_;  // may be held while a slow reader makes us wait
+  bool readable_ ABSL_GUARDED_BY(screen_mutex_) = true;  // somebody reads what we write
+  LogView view_ ABSL_GUARDED_BY(screen_mutex_);
+
+  absl::Mutex mutex_;
+  std::optional<v1::Job> final_ ABSL_GUARDED_BY(mutex_);
+  absl::Status events_status_ ABSL_GUARDED_BY(mutex_);
+  bool events_done_ ABSL_GUARDED_BY(mutex_) = false;
+  bool logs_done_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace
+
+absl::StatusOr<Followed> Follow(Client& client, SignalWait& signals, const std::string& job,
+                                uint32_t world, const FollowOptions& options) {
+  return Follower(client, signals, job, world, options).Run();
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,201 @@
+// muster logs: what ranks wrote, during the job or after it.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "controller/cli/client.h"
+#include "controller/cli/command.h"
+#include "controller/cli/exit_code.h"
+#include "controller/cli/flags.h"
+#include "controller/cli/log_json.h"
+#include "controller/cli/log_view.h"
+#include "controller/cli/options.h"
+#include "controller/cli/output.h"
+#include "controller/cli/render.h"
+
+namespace muster::cli {
+namespace {
+
+struct LogsFlags {
+  std::string job = "last";
+  bool follow = false;
+  std::vector<uint32_t> ranks;
+  std::vector<std::string> hosts;
+  std::string stream;
+  std::optional<uint64_t> tail;
+  std::optional<uint64_t> attempt;
+  bool raw = false;
+  bool json = false;
+};
+
+constexpr char kFooter[] =
+    R"(A line begins with its rank: `[ 3] ` from stdout, `[ 3]! ` from stderr. Bytes that are not text are shown as \xNN, so the
+output is always valid UTF-8; a progress bar is shown in its newest state. --raw gives the bytes as they are, and the
+files that `muster submit` names hold them too.
+
+Examples:
+  muster logs                       all ranks of the newest job
+  muster logs -f 3 --rank 0,17      follow two ranks of job 3 until it ends
+  muster logs train --stream err --tail 50
+  muster logs 3 --rank 0 --stream out --raw > rank0.out
+  muster logs 3 --json | jq -r 'select(.rank == 0).text'
+
+Exit codes: 0 ok; 2 no such job, rank or host; 125 the controller can't be reached.
+)";
+
+absl::StatusOr<std::string> ParseStream(std::string_view text) {
+  if (text == "out" || text == "stdout") return std::string("out");
+  if (text == "err" || text == "stderr") return std::string("err");
+  return absl::InvalidArgumentError(fmt::format("'{}' is not 'out' or 'err'", text));
+}
+
+v1::LogsRequest MakeRequest(const LogsFlags& flags, const std::string& job) {
+  v1::LogsRequest request;
+  request.set_job(job);
+  request.set_follow(flags.follow);
+  request.mutable_ranks()->Add(flags.ranks.begin(), flags.ranks.end());
+  for (const std::string& host : flags.hosts) request.add_hosts(host);
+  if (flags.stream == "out") request.add_streams(v1::STREAM_STDOUT);
+  if (flags.stream == "err") request.add_streams(v1::STREAM_STDERR);
+  if (flags.attempt) request.set_attempt(static_cast<uint32_t>(*flags.attempt));
+  if (flags.tail) request.set_tail_lines(*flags.tail);
+  return request;
+}
+
+// Takes the chunks in one of the three forms. Append and Finish on the reading thread, Tick on
+// another.
+class Printer {
+ public:
+  Printer(const LogsFlags& flags, uint32_t world)
+      : flags_(flags),
+        view_(world, Style::For(STDOUT_FILENO), [this](std::string_view text) { Write(text); }),
+        json_([this](std::string_view text) { Write(text); }) {}
+
+  // False when nobody reads any more.
+  bool Append(const v1::LogsResponse& chunk) {
+    const std::lock_guard lock(mutex_);
+    if (flags_.raw) {
+      Write(chunk.data());
+    } else if (flags_.json) {
+      json_.Append(chunk);
+    } else {
+      view_.Append(chunk, LogView::Clock::now());
+    }
+    return readable_;
+  }
+  void Tick() {
+    if (flags_.raw || flags_.json) return;
+    const std::lock_guard lock(mutex_);
+    view_.Tick(LogView::Clock::now());
+  }
+  void Finish() {
+    const std::lock_guard lock(mutex_);
+    json_.Finish();
+    view_.Finish();
+  }
+
+ private:
+  void Write(std::string_view text) { readable_ = readable_ && WriteAll(STDOUT_FILENO, text); }
+
+  const LogsFlags& flags_;
+  std::mutex mutex_;
+  bool readable_ = true;
+  LogView view_;
+  LogJson json_;
+};
+
+// Shows half lines while the reader waits for more.
+class Ticker {
+ public:
+  explicit Ticker(Printer& printer)
+      : thread_([this, &printer] {
+          absl::MutexLock lock(&mutex_);
+          while (!mutex_.AwaitWithTimeout(absl::Condition(&done_), absl::Milliseconds(100))) {
+            printer.Tick();
+          }
+        }) {}
+  ~Ticker() {
+    {
+      absl::MutexLock lock(&mutex_);
+      done_ = true;
+    }
+    thread_.join();
+  }
+  Ticker(const Ticker&) = delete;
+  Ticker& operator=(const Ticker&) = delete;
+
+ private:
+  absl::Mutex mutex_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+absl::Status Print(Client& client, const LogsFlags& flags, const v1::Job& job) {
+  Canceller canceller;
+  Printer printer(flags, job.plan().world());
+  v1::LogsRequest request = MakeRequest(flags, job.id());
+  absl::Status status;
+  {
+    const Ticker ticker(printer);
+    status = ReadStream<v1::LogsResponse>(
+        client, canceller,
+        [&](Client::Stub& stub, grpc::ClientContext* context) {
+          return stub.Logs(context, request);
+        },
+        [&](const v1::LogsResponse& chunk) { return printer.Append(chunk); },
+        [&](const absl::Status&) {
+          // What was shown is skipped by its offset; a tail would now mean other lines.
+          request.clear_tail_lines();
+          PrintError("the controller went away; waiting for it to come back");
+        });
+  }
+  printer.Finish();
+  return status;
+}
+
+int Run(const LogsFlags& flags) {
+  if (flags.raw && (flags.ranks.size() != 1 || flags.stream.empty() || flags.json)) {
+    PrintError("--raw shows one stream: give one --rank and a --stream, and no --json");
+    return kExitUsage;
+  }
+  Client client(ConnectIfUsed(StateDir()));
+  v1::GetJobRequest request;
+  request.set_job(flags.job);
+  const auto job =
+      client.Call<v1::GetJobRequest, v1::GetJobResponse>(&Client::Stub::GetJob, request);
+  const absl::Status status = job.ok() ? Print(client, flags, job->job()) : job.status();
+  if (!status.ok()) PrintError(ErrorText(status));
+  return ExitCodeFor(status);
+}
+
+}  // namespace
+
+Command AddLogs(CLI::App& root) {
+  const auto flags = std::make_shared<LogsFlags>();
+  CLI::App* app = root.add_subcommand("logs", "Show what the ranks of a job wrote");
+  app->add_option("JOB", flags->job, "Number, name or 'last' (the default)")->type_name("JOB");
+  app->add_flag("-f,--follow", flags->follow, "Go on until the job has ended");
+  ParsedOption(app, "--rank", &flags->ranks, ParseNumberList, "RANKS",
+               "Only these global ranks: 0,17 or 0-3");
+  ParsedOption(app, "--host", &flags->hosts, ParseWordList, "HOSTS", "Only ranks on these hosts");
+  ParsedOption(app, "--stream", &flags->stream, ParseStream, "out|err",
+               "Only stdout or only stderr");
+  ParsedOption(
+      app, "--tail", &flags->tail,
+      [](std::string_view text) { return ParseNumber(text, 0, 1'000'000'000); }, "N",
+      "Begin with the last N lines of each rank");
+  ParsedOption(
+      app, "--attempt", &flags->attempt,
+      [](std::string_view text) { return ParseNumber(text, 0, UINT32_MAX); }, "K",
+      "An earlier attempt, from 0 (default: the newest)");
+  app->add_flag("--raw", flags->raw, "The bytes as written, of one rank and stream");
+  JsonFlag(app, &flags->json);
+  app->footer(kFooter);
+  return {app, [flags](const Invocation&) { return Run(*flags); }};
+}
+
+}  // namespace muster::cli

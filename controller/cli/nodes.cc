@@ -1,0 +1,71 @@
+// muster nodes: the machines that the controller knows.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "controller/cli/client.h"
+#include "controller/cli/command.h"
+#include "controller/cli/exit_code.h"
+#include "controller/cli/job_json.h"
+#include "controller/cli/options.h"
+#include "controller/cli/output.h"
+#include "controller/cli/render.h"
+#include "controller/cli/text.h"
+
+namespace muster::cli {
+namespace {
+
+std::string Devices(const v1::WorkerHello& facts) {
+  if (facts.devices().empty()) return "-";
+  return fmt::format("{} x {}", facts.devices_size(), facts.devices(0).name());
+}
+
+std::string NodeTable(const v1::ListNodesResponse& nodes, const Style& style) {
+  Table table({"HOST", "STATE", "TRANSPORT", "CORES", "MEMORY", "DEVICES", "JOBS", "ERROR"});
+  table.AlignRight({3, 4});
+  for (const v1::Node& node : nodes.nodes()) {
+    const std::string state = LinkStateName(node.state());
+    std::string jobs;
+    for (const std::string& id : node.job_ids()) jobs += (jobs.empty() ? "" : ",") + id;
+    table.Add({node.host(),
+               node.state() == v1::LINK_STATE_UP ? style.Green(state) : style.Yellow(state),
+               node.transport(), std::to_string(node.facts().cores()),
+               fmt::format("{} GiB", node.facts().memory_bytes() >> 30), Devices(node.facts()),
+               jobs.empty() ? "-" : jobs, EscapeForDisplay(node.error())});
+  }
+  return table.Render(style);
+}
+
+int Run(bool json) {
+  Client client(ConnectIfUsed(StateDir()));
+  auto nodes =
+      client.Call<v1::ListNodesRequest, v1::ListNodesResponse>(&Client::Stub::ListNodes, {});
+  if (absl::IsNotFound(nodes.status())) nodes = v1::ListNodesResponse();
+  if (!nodes.ok()) {
+    PrintError(ErrorText(nodes.status()));
+    return ExitCodeFor(nodes.status());
+  }
+  if (json) {
+    PrintLine(NodeListJson(*nodes));
+  } else if (nodes->nodes().empty()) {
+    PrintError("no nodes: the controller has no job");
+  } else {
+    WriteAll(1, NodeTable(*nodes, Style::For(1)));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+Command AddNodes(CLI::App& root) {
+  const auto json = std::make_shared<bool>(false);
+  CLI::App* app =
+      root.add_subcommand("nodes", "Machines of the controller's jobs and how they are reached");
+  JsonFlag(app, json.get());
+  app->footer(
+      "Examples:\n  muster nodes\n  muster nodes --json\n\nExit codes: 0 ok; 125 the controller "
+      "can't be reached.\n");
+  return {app, [json](const Invocation&) { return Run(*json); }};
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,41 @@
+#include "controller/cli/output.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+
+namespace muster::cli {
+
+bool WriteAll(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(fd, text.data(), text.size());
+    if (written >= 0) {
+      text.remove_prefix(static_cast<size_t>(written));
+    } else if (errno == EAGAIN) {
+      pollfd wait{fd, POLLOUT, 0};
+      poll(&wait, 1, -1);
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void PrintError(std::string_view text) {
+  std::string out = "muster: ";
+  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+  for (const char c : text) {
+    out.push_back(c);
+    if (c == '\n') out.append("  ");
+  }
+  out.push_back('\n');
+  WriteAll(STDERR_FILENO, out);
+}
+
+void PrintLine(std::string_view text) {
+  WriteAll(STDOUT_FILENO, std::string(text) + "\n");
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string_view>
+
+namespace muster::cli {
+
+// Writes all of `text` to a descriptor, also a non-blocking one. False once nobody reads any more
+// (a closed pipe or terminal); SIGPIPE must be ignored. Any thread.
+bool WriteAll(int fd, std::string_view text);
+
+// `muster: text` on stderr: the one form of Muster's errors and remarks. Several lines are indented
+// below the first.
+void PrintError(std::string_view text);
+
+// A line on stdout.
+void PrintLine(std::string_view text);
+
+}  // namespace muster::cli

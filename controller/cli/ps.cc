@@ -1,0 +1,98 @@
+// muster ps: the jobs.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+
+#include "common/clock.h"
+#include "controller/cli/client.h"
+#include "controller/cli/command.h"
+#include "controller/cli/exit_code.h"
+#include "controller/cli/job_json.h"
+#include "controller/cli/options.h"
+#include "controller/cli/output.h"
+#include "controller/cli/render.h"
+#include "controller/cli/text.h"
+
+namespace muster::cli {
+namespace {
+
+struct PsFlags {
+  bool all = false;
+  bool json = false;
+};
+
+constexpr char kFooter[] =
+    R"(Examples:
+  muster ps             active jobs and those that ended within the last day
+  muster ps -a --json   all jobs, for programs
+
+Exit codes: 0 ok; 125 the controller can't be reached.
+)";
+
+std::string StateCell(const v1::Job& job, const Style& style) {
+  const std::string state = StateName(job.state());
+  switch (job.state()) {
+    case v1::JOB_STATE_RUNNING:
+    case v1::JOB_STATE_SUCCEEDED:
+      return style.Green(state);
+    case v1::JOB_STATE_FAILED:
+      return style.Red(state);
+    default:
+      return style.Yellow(state);
+  }
+}
+
+std::string JobTable(const v1::ListJobsResponse& jobs, int64_t now_ns, const Style& style) {
+  Table table({"JOB", "NAME", "STATE", "RANKS", "NODES", "SUBMITTED", "TIME", "EXIT", "WHY"});
+  table.AlignRight({0, 3, 4, 6, 7});
+  for (const v1::Job& job : jobs.jobs()) {
+    const bool ended = IsTerminal(job.state());
+    const int64_t until = ended ? job.ended_ns() : now_ns;
+    const int64_t since = job.started_ns() != 0 ? job.started_ns() : job.submitted_ns();
+    const std::string& name = job.plan().name().empty() ? job.spec().name() : job.plan().name();
+    const std::string why = job.state() == v1::JOB_STATE_FAILED ? job.outcome().message() : "";
+    table.Add({job.id(), EscapeForDisplay(name), StateCell(job, style),
+               job.plan().world() == 0 ? "-" : std::to_string(job.plan().world()),
+               job.plan().nodes().empty() ? "-" : std::to_string(job.plan().nodes_size()),
+               FormatTime(job.submitted_ns()), FormatDuration(until - since),
+               ended ? std::to_string(ExitCodeFor(job)) : "-",
+               EscapeForDisplay(why.substr(0, why.find('\n')))});
+  }
+  return table.Render(style);
+}
+
+int Run(const PsFlags& flags) {
+  Client client(ConnectIfUsed(StateDir()));
+  v1::ListJobsRequest request;
+  request.set_all(flags.all);
+  auto jobs =
+      client.Call<v1::ListJobsRequest, v1::ListJobsResponse>(&Client::Stub::ListJobs, request);
+  if (absl::IsNotFound(jobs.status())) jobs = v1::ListJobsResponse();
+  if (!jobs.ok()) {
+    PrintError(ErrorText(jobs.status()));
+    return ExitCodeFor(jobs.status());
+  }
+  if (flags.json) {
+    PrintLine(JobListJson(*jobs));
+  } else if (jobs->jobs().empty()) {
+    PrintError(flags.all ? "no jobs yet"
+                         : "no jobs within the last day; `muster ps -a` shows older ones");
+  } else {
+    WriteAll(1, JobTable(*jobs, Clock::Real().RealtimeNs(), Style::For(1)));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+Command AddPs(CLI::App& root) {
+  const auto flags = std::make_shared<PsFlags>();
+  CLI::App* app = root.add_subcommand("ps", "List jobs, newest first");
+  app->add_flag("-a,--all", flags->all, "Also jobs that ended more than a day ago");
+  JsonFlag(app, &flags->json);
+  app->footer(kFooter);
+  return {app, [flags](const Invocation&) { return Run(*flags); }};
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <csignal>
+
+#include <chrono>
+#include <initializer_list>
+#include <optional>
+
+namespace muster::cli {
+
+// Signals as values instead of handlers: blocked while this lives, in this thread and in those
+// started from now on, and taken one by one with Wait. Make it before the first gRPC call, since
+// gRPC starts threads. One thread.
+class SignalWait {
+ public:
+  explicit SignalWait(std::initializer_list<int> signals);
+  ~SignalWait();
+  SignalWait(const SignalWait&) = delete;
+  SignalWait& operator=(const SignalWait&) = delete;
+
+  // The next signal, or nothing after `timeout`.
+  std::optional<int> Wait(std::chrono::milliseconds timeout);
+
+ private:
+  sigset_t set_;
+  sigset_t before_;
+};
+
+}  // namespace muster::cli

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "controller/cli/render.h"
+#include "muster/v1/control.pb.h"
+
+// How a job ended, for a person. Pure.
+
+namespace muster::cli {
+
+// "3 (tiny_cpu)": a job's number and name.
+std::string JobTitle(const v1::Job& job);
+
+// "killed by SIGKILL (9)", "exited with code 3", "".
+std::string DescribeExit(const v1::Outcome& outcome);
+
+// One line a node with the proof of its end: `127.0.0.2  clean  2 ranks ended, 0 left`, or the
+// survivors by name.
+std::vector<std::string> NodeLines(const v1::Job& job, const Style& style);
+
+// True when every node of the job has proved its end.
+bool AllClean(const v1::Job& job);
+
+// The lines at the end of `muster submit`: what happened, which rank on which host, where the logs
+// are, the nodes.
+std::vector<std::string> EndSummary(const v1::Job& job, const Style& style);
+
+}  // namespace muster::cli

@@ -1,0 +1,173 @@
+#include "controller/cli/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+
+namespace muster::cli {
+namespace {
+
+// Length of the valid UTF-8 sequence at the beginning of `s` (not empty); 0 when there is none.
+size_t Utf8Length(std::string_view s) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(s[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return 1;
+  size_t length = 0;
+  unsigned char low = 0x80;
+  unsigned char high = 0xBF;
+  if (lead >= 0xC2 && lead <= 0xDF) {
+    length = 2;
+  } else if (lead >= 0xE0 && lead <= 0xEF) {
+    length = 3;
+    if (lead == 0xE0) low = 0xA0;   // no overlong forms
+    if (lead == 0xED) high = 0x9F;  // no surrogates
+  } else if (lead >= 0xF0 && lead <= 0xF4) {
+    length = 4;
+    if (lead == 0xF0) low = 0x90;
+    if (lead == 0xF4) high = 0x8F;  // nothing above U+10FFFF
+  }
+  if (length == 0 || s.size() < length) return 0;
+  if (byte(1) < low || byte(1) > high) return 0;
+  for (size_t i = 2; i < length; ++i) {
+    if (byte(i) < 0x80 || byte(i) > 0xBF) return 0;
+  }
+  return length;
+}
+
+// Length of the SGR sequence (ESC [ digits and ; m) at the beginning of `s`; 0 when there is none.
+size_t SgrLength(std::string_view s) {
+  constexpr size_t kLongest = 40;
+  if (s.size() < 3 || s[0] != '\x1b' || s[1] != '[') return 0;
+  for (size_t i = 2; i < std::min(s.size(), kLongest); ++i) {
+    if (s[i] == 'm') return i + 1;
+    if (s[i] != ';' && s[i] != ':' && (s[i] < '0' || s[i] > '9')) return 0;
+  }
+  return 0;
+}
+
+// U+0080 to U+009F: terminals may obey them as they obey ESC.
+bool IsC1(std::string_view sequence) {
+  return sequence.size() == 2 && sequence[0] == '\xC2' &&
+         static_cast<unsigned char>(sequence[1]) < 0xA0;
+}
+
+void AppendHex(std::string* out, std::string_view bytes) {
+  for (const unsigned char byte : bytes)
+    fmt::format_to(std::back_inserter(*out), "\\x{:02x}", byte);
+}
+
+}  // namespace
+
+std::string EscapeForDisplay(std::string_view bytes) {
+  std::string out;
+  out.reserve(bytes.size());
+  bool coloured = false;
+  while (!bytes.empty()) {
+    const unsigned char c = static_cast<unsigned char>(bytes[0]);
+    size_t taken = 1;
+    if (const size_t sgr = SgrLength(bytes); sgr > 0) {
+      taken = sgr;
+      coloured = true;
+      out.append(bytes.substr(0, taken));
+    } else if (c == '\t' || (c >= 0x20 && c < 0x7F)) {
+      out.push_back(bytes[0]);
+    } else {
+      const size_t length = Utf8Length(bytes);
+      taken = std::max<size_t>(length, 1);
+      const std::string_view sequence = bytes.substr(0, taken);
+      if (length >= 2 && !IsC1(sequence)) {
+        out.append(sequence);
+      } else {
+        AppendHex(&out, sequence);
+      }
+    }
+    bytes.remove_prefix(taken);
+  }
+  if (coloured) out.append("\x1b[0m");
+  return out;
+}
+
+bool IsValidUtf8(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const size_t length = Utf8Length(bytes);
+    if (length == 0) return false;
+    bytes.remove_prefix(length);
+  }
+  return true;
+}
+
+std::string ToValidUtf8(std::string_view bytes) {
+  std::string out;
+  out.reserve(bytes.size());
+  while (!bytes.empty()) {
+    const size_t length = Utf8Length(bytes);
+    out.append(length == 0 ? std::string_view("\xEF\xBF\xBD") : bytes.substr(0, length));
+    bytes.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return out;
+}
+
+size_t DisplayWidth(std::string_view utf8) {
+  size_t width = 0;
+  while (!utf8.empty()) {
+    if (const size_t sgr = SgrLength(utf8); sgr > 0) {
+      utf8.remove_prefix(sgr);
+      continue;
+    }
+    ++width;
+    utf8.remove_prefix(std::max<size_t>(Utf8Length(utf8), 1));
+  }
+  return width;
+}
+
+std::string FormatDuration(int64_t ns) {
+  const double seconds = static_cast<double>(std::max<int64_t>(ns, 0)) / 1e9;
+  if (seconds < 9.95) return fmt::format("{:.1f} s", seconds);
+  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{}m {:02}s", whole / 60, whole % 60);
+  if (whole < 86400) return fmt::format("{}h {:02}m", whole / 3600, whole % 3600 / 60);
+  return fmt::format("{}d {:02}h", whole / 86400, whole % 86400 / 3600);
+}
+
+std::string FormatTime(int64_t realtime_ns) {
+  if (realtime_ns == 0) return "-";
+  const std::time_t seconds = realtime_ns / 1'000'000'000;
+  std::tm local{};
+  localtime_r(&seconds, &local);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
+  return text;
+}
+
+std::string SignalName(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
+}
+
+std::string ShellQuote(std::string_view word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,@%+{}";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) {
+    return std::string(word);
+  }
+  std::string out = "'";
+  for (const char c : word) {
+    if (c == '\'') {
+      out.append("'\\''");
+    } else {
+      out.push_back(c);
+    }
+  }
+  out.push_back('\'');
+  return out;
+}
+
+std::string Count(uint64_t n, std::string_view noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+}
+
+}  // namespace muster::cli

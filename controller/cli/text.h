@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+// Bytes, times and numbers as text for people. Pure.
+
+namespace muster::cli {
+
+// What ranks write may hold anything. The result is valid UTF-8 in which a terminal finds nothing
+// to obey but colours: control characters and bytes that are not UTF-8 become \xNN (the bytes they
+// were). TAB and SGR sequences (ESC [ ... m) stay, with a reset at the end when there were any.
+std::string EscapeForDisplay(std::string_view bytes);
+
+bool IsValidUtf8(std::string_view bytes);
+
+// For JSON: each byte that is not part of valid UTF-8 becomes U+FFFD.
+std::string ToValidUtf8(std::string_view bytes);
+
+// Columns on a terminal: code points, without SGR sequences. East Asian wide characters count one.
+size_t DisplayWidth(std::string_view utf8);
+
+// "0.8 s", "47 s", "3m 12s", "2h 05m", "3d 04h". Negative counts as zero.
+std::string FormatDuration(int64_t ns);
+
+// "2026-11-29 12:00:03" in local time; "-" for 0.
+std::string FormatTime(int64_t realtime_ns);
+
+// "SIGKILL"; "signal 99" when it has no name.
+std::string SignalName(int signal);
+
+// A command line as a shell would take it: words with special characters are quoted.
+std::string ShellQuote(std::string_view word);
+
+// "1 rank", "2 ranks".
+std::string Count(uint64_t n, std::string_view noun);
+
+}  // namespace muster::cli

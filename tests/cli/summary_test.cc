@@ -1,0 +1,133 @@
+#include "controller/cli/summary.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "controller/cli/job_json.h"
+
+namespace muster::cli {
+namespace {
+
+using testing::HasSubstr;
+
+v1::Job KilledJob() {
+  v1::Job job;
+  job.set_id("3");
+  job.set_state(v1::JOB_STATE_FAILED);
+  job.set_output_dir("/data/output/x");
+  job.set_started_ns(1'000'000'000);
+  job.set_ended_ns(13'000'000'000);
+  v1::Plan& plan = *job.mutable_plan();
+  plan.set_name("tiny");
+  plan.set_world(4);
+  for (const char* host : {"127.0.0.2", "127.0.0.30"}) {
+    v1::NodePlan& node = *plan.add_nodes();
+    node.mutable_host()->set_host(host);
+    node.set_num_ranks(2);
+    v1::NodeEnd& end = *job.add_ends();
+    end.set_host(host);
+    end.set_clean(true);
+    end.mutable_report()->set_verified(true);
+  }
+  v1::Outcome& outcome = *job.mutable_outcome();
+  outcome.set_cause(v1::CAUSE_RANK_FAILED);
+  outcome.set_code(137);
+  outcome.set_rank(2);
+  outcome.set_host("127.0.0.30");
+  outcome.set_signal(9);
+  outcome.set_message("rank 2 failed");
+  return job;
+}
+
+std::string Joined(const std::vector<std::string>& lines) {
+  std::string out;
+  for (const std::string& line : lines) out += line + "\n";
+  return out;
+}
+
+TEST(EndSummary, NamesRankHostSignalAndWhereTheLogsAre) {
+  EXPECT_EQ(Joined(EndSummary(KilledJob(), Style())),
+            "job 3 (tiny) failed after 12 s: rank 2 failed\n"
+            "  first to fail: rank 2 on 127.0.0.30, killed by SIGKILL (9)\n"
+            "  127.0.0.2   clean  2 ranks ended, 0 left\n"
+            "  127.0.0.30  clean  2 ranks ended, 0 left\n"
+            "  logs: /data/output/x\n"
+            "  see also: muster logs 3 --rank 2\n");
+}
+
+TEST(NodeLines, NameSurvivorsAndWhatWasSwept) {
+  v1::Job job = KilledJob();
+  v1::NodeEnd& end = *job.mutable_ends(0);
+  end.set_clean(false);
+  v1::Survivor& survivor = *end.mutable_report()->add_survivors();
+  survivor.set_pid(812);
+  survivor.set_command("python");
+  survivor.set_state("D");
+  survivor.set_wait_channel("nfs_wait");
+  survivor.set_rank(1);
+  v1::Survivor& swept = *end.mutable_report()->add_swept();
+  swept.set_pid(900);
+  swept.set_command("loader");
+  EXPECT_EQ(NodeLines(job, Style())[0],
+            "127.0.0.2   LEFTOVERS  2 ranks ended, 1 left; still there: pid 812 python of rank 1, "
+            "state D in nfs_wait; outlived its rank and was ended: pid 900 loader");
+  EXPECT_FALSE(AllClean(job));
+  end.mutable_report()->set_verified(false);
+  EXPECT_THAT(NodeLines(job, Style())[0], HasSubstr("UNVERIFIED"));
+}
+
+TEST(NodeLines, SayHowManyNeededSigkill) {
+  v1::Job job = KilledJob();
+  v1::RankView& rank = *job.add_ranks();
+  rank.set_host("127.0.0.2");
+  rank.mutable_status()->mutable_exit()->set_escalated(true);
+  EXPECT_EQ(NodeLines(job, Style())[0],
+            "127.0.0.2   clean  2 ranks ended, 0 left; 1 rank needed SIGKILL");
+}
+
+TEST(JobJson, HasTheKeysOfTheContract) {
+  const auto json = nlohmann::json::parse(JobJson(KilledJob()));
+  EXPECT_EQ(json["job"], "3");
+  EXPECT_EQ(json["state"], "failed");
+  EXPECT_EQ(json["cause"], "rank_failed");
+  EXPECT_EQ(json["code"], 137);
+  EXPECT_EQ(json["rank"], 2);
+  EXPECT_EQ(json["host"], "127.0.0.30");
+  EXPECT_EQ(json["signal"], 9);
+  EXPECT_EQ(json["message"], "rank 2 failed");
+  EXPECT_EQ(json["output_dir"], "/data/output/x");
+  EXPECT_EQ(json["nodes"][0]["clean"], true);
+}
+
+TEST(JobJson, ARunningJobHasNoCauseYet) {
+  v1::Job job = KilledJob();
+  job.set_state(v1::JOB_STATE_RUNNING);
+  job.clear_outcome();
+  const auto json = nlohmann::json::parse(JobJson(job));
+  EXPECT_TRUE(json["cause"].is_null());
+  EXPECT_TRUE(json["code"].is_null());
+}
+
+TEST(JobJson, SurvivesBytesThatAreNotUtf8) {
+  v1::Plan plan;
+  plan.add_argv("bad\xff");
+  EXPECT_EQ(nlohmann::json::parse(PlanJson(plan))["argv"][0], "bad\xEF\xBF\xBD");
+}
+
+TEST(HostsJson, HasTheShapeOfTheHostfileContract) {
+  v1::Inventory inventory;
+  v1::Host& host = *inventory.add_hosts();
+  host.set_host("node01");
+  host.set_slots(8);
+  host.set_line(2);
+  EXPECT_EQ(nlohmann::json::parse(HostsJson(inventory)),
+            nlohmann::json::parse(R"({"hosts":[{"host":"node01","port":null,"user":null,"slots":8,
+                                      "line":2}],"warnings":[]})"));
+  EXPECT_EQ(HostsErrorJson(3, 1, "node01 again"),
+            R"({"error":{"line":3,"other_line":1,"message":"node01 again"}})");
+}
+
+}  // namespace
+}  // namespace muster::cli
