@@ -1,0 +1,82 @@
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "controller/engine/state.h"
+
+// What the engine is told. Plain values, posted by links, timers, the control service and the log
+// organ.
+
+namespace muster::engine {
+
+enum class TimerKind { kConnect, kProbe, kPrepare, kStart, kLost, kStop };
+
+// A timer is named by what it watches; starting one again replaces it.
+struct TimerKey {
+  uint64_t job = 0;
+  TimerKind kind = TimerKind::kConnect;
+  std::string host;  // with kLost
+
+  friend auto operator<=>(const TimerKey&, const TimerKey&) = default;
+};
+
+// A new job. `plan` is absent while slots are unknown.
+struct Submitted {
+  uint64_t job = 0;
+  v1::JobSpec spec;
+  std::optional<v1::Plan> plan;
+  std::string name;
+  std::string output_dir;
+};
+struct LinkUp {
+  std::string host;
+  v1::WorkerHello hello;
+};
+struct LinkLost {
+  std::string host;
+  absl::Status why;  // InvalidArgument: this link can't be made at all
+};
+struct ProbeAnswered {
+  std::string host;
+  v1::ProbeResult result;
+};
+struct NodeObserved {
+  std::string host;
+  v1::Observed observed;
+};
+struct TimerFired {
+  TimerKey key;
+};
+struct StopRequested {
+  uint64_t job = 0;
+  std::optional<milliseconds> grace;  // absent: the job's own
+};
+struct LogsComplete {
+  v1::AttemptId id;
+};
+// Something of Muster's own failed for this job: its log files could not be made, say.
+struct InternalError {
+  uint64_t job = 0;
+  std::string message;
+};
+// First event after a start of the controller: the jobs of the store that have something left to
+// do, made Durable.
+struct Recovered {
+  std::vector<JobRun> jobs;
+};
+
+struct Event {
+  int64_t time_ns = 0;  // controller's CLOCK_REALTIME when it happened
+  std::variant<Submitted, LinkUp, LinkLost, ProbeAnswered, NodeObserved, TimerFired, StopRequested,
+               LogsComplete, InternalError, Recovered>
+      what;
+};
+
+}  // namespace muster::engine

@@ -1,0 +1,129 @@
+#include <absl/strings/str_cat.h>
+
+#include <string>
+
+#include "controller/engine/flows.h"
+#include "controller/engine/outcome.h"
+
+namespace muster::engine {
+namespace {
+
+// Errors that another try will not mend.
+bool IsHopeless(const absl::Status& why) {
+  return why.code() == absl::StatusCode::kFailedPrecondition ||
+         why.code() == absl::StatusCode::kPermissionDenied ||
+         why.code() == absl::StatusCode::kUnauthenticated ||
+         why.code() == absl::StatusCode::kInvalidArgument;
+}
+
+void LostDuringChecks(Context& c, JobRun& job, NodeRun& node, const absl::Status& why,
+                      bool was_up) {
+  node.probe_id = 0;
+  node.probe.reset();
+  if (IsHopeless(why)) {
+    const auto cause = why.code() == absl::StatusCode::kInvalidArgument
+                           ? v1::CAUSE_INVALID
+                           : v1::CAUSE_PREFLIGHT_FAILED;
+    Reject(c, job, cause, absl::StrCat(node.host.host(), ": ", std::string(why.message())),
+           node.host.host());
+    return;
+  }
+  if (!was_up) return;
+  job.probing = false;
+  c.CancelTimer(job, TimerKind::kProbe);
+  c.StartTimer(job, TimerKind::kConnect, c.state().limits.connect);
+}
+
+void LostDuringRun(Context& c, JobRun& job, NodeRun& node, const absl::Status& why, bool was_up) {
+  if (!was_up || node.end) return;
+  const std::string& host = node.host.host();
+  if (job.state == v1::JOB_STATE_STOPPING) {
+    c.Emit(job, "node",
+           absl::StrCat("lost the link to ", host, " (", std::string(why.message()),
+                        ") while stopping"),
+           "warning", host);
+    return;
+  }
+  c.Emit(job, "node",
+         absl::StrCat("lost the link to ", host, " (", std::string(why.message()),
+                      "); its ranks run on, dialling again for ",
+                      c.state().limits.lost.count() / 1000.0, " s"),
+         "warning", host);
+  c.StartTimer(job, TimerKind::kLost, c.state().limits.lost, host);
+}
+
+}  // namespace
+
+void OnLinkUp(Context& c, const LinkUp& event) {
+  const auto found = c.state().links.find(event.host);
+  if (found == c.state().links.end()) return;
+  Link& link = found->second;
+  const bool back = link.state == v1::LINK_STATE_LOST;
+  if (!c.MoveLink(link, LinkInput::kUp, absl::StrCat("up, musterd ", event.hello.version())))
+    return;
+  link.hello = event.hello;
+  link.error.clear();
+  for (auto& [id, job] : c.state().jobs) {
+    const auto index = FindNode(job, event.host);
+    if (job.forgotten || !index) continue;
+    NodeRun& node = job.nodes[*index];
+    switch (job.state) {
+      case v1::JOB_STATE_QUEUED:
+        break;
+      case v1::JOB_STATE_PLANNING:
+      case v1::JOB_STATE_PREFLIGHT:
+        node.probe_id = 0;
+        node.probe.reset();
+        ContinueChecks(c, job);
+        break;
+      default:
+        c.CancelTimer(job, TimerKind::kLost, event.host);
+        if (back && !node.end) {
+          c.Emit(job, "node", absl::StrCat("the link to ", event.host, " is up again"), "note",
+                 event.host);
+        }
+        c.SendWish(job, node);
+        break;
+    }
+  }
+}
+
+void OnLinkLost(Context& c, const LinkLost& event) {
+  const auto found = c.state().links.find(event.host);
+  if (found == c.state().links.end()) return;
+  Link& link = found->second;
+  const bool was_up = link.state == v1::LINK_STATE_UP;
+  const std::string error(event.why.message());
+  if (!c.MoveLink(link, LinkInput::kLost, error)) return;
+  link.error = error;
+  for (auto& [id, job] : c.state().jobs) {
+    const auto index = FindNode(job, event.host);
+    if (job.forgotten || !index || IsTerminal(job.state)) continue;
+    NodeRun& node = job.nodes[*index];
+    node.reached =
+        node.reached && job.state != v1::JOB_STATE_PREPARING;  // asked again when it is back
+    if (job.state == v1::JOB_STATE_PLANNING || job.state == v1::JOB_STATE_PREFLIGHT) {
+      LostDuringChecks(c, job, node, event.why, was_up);
+    } else if (job.state != v1::JOB_STATE_QUEUED) {
+      LostDuringRun(c, job, node, event.why, was_up);
+    }
+  }
+}
+
+void OnLostTimeout(Context& c, JobRun& job, const std::string& host) {
+  const auto index = FindNode(job, host);
+  const bool runs = job.state == v1::JOB_STATE_PREPARING || job.state == v1::JOB_STATE_STARTING ||
+                    job.state == v1::JOB_STATE_RUNNING;
+  if (!index || !runs || c.IsUp(host) || job.nodes[*index].end) return;
+  NodeRun& node = job.nodes[*index];
+  const std::string& error = c.state().links[host].error;
+  node.unverified = true;
+  node.unverified_why = absl::StrCat("it can't be reached (", error, ")");
+  Break(c, job,
+        {v1::CAUSE_NODE_LOST,
+         absl::StrCat("the link to ", host, " was broken for more than ",
+                      c.state().limits.lost.count() / 1000.0, " s (", error, ")"),
+         host});
+}
+
+}  // namespace muster::engine

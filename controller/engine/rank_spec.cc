@@ -1,0 +1,57 @@
+#include "controller/engine/rank_spec.h"
+
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "common/status.h"
+#include "controller/plan/planner.h"
+
+namespace muster::engine {
+namespace {
+
+void AddIfAbsent(v1::RankSpec& spec, std::string_view name, std::string value) {
+  const bool present = std::any_of(spec.env().begin(), spec.env().end(),
+                                   [&](const v1::EnvVar& v) { return v.name() == name; });
+  if (present) return;
+  v1::EnvVar& variable = *spec.add_env();
+  variable.set_name(std::string(name));
+  variable.set_value(std::move(value));
+}
+
+}  // namespace
+
+absl::StatusOr<v1::RankSpec> MakeAttemptRankSpec(const State& state, const JobRun& job,
+                                                 uint32_t rank) {
+  plan::Launch launch;
+  launch.attempt = job.attempt;
+  launch.master_port = job.master_port;
+  launch.run_id = absl::StrCat(state.controller_id.substr(0, 8), "-", job.id, "-", job.attempt);
+  MUSTER_ASSIGN_OR_RETURN(v1::RankSpec spec, plan::MakeRankSpec(job.spec, *job.plan, rank, launch));
+  AddIfAbsent(spec, "MUSTER_JOB_ID", absl::StrCat(job.id));
+  AddIfAbsent(spec, "MUSTER_JOB_NAME", job.name);
+  AddIfAbsent(spec, "MUSTER_CONTROLLER_ID", state.controller_id);
+  return spec;
+}
+
+absl::Status ValidateRankSpecs(const State& state, const JobRun& job) {
+  for (const auto& rank : job.plan->ranks()) {
+    MUSTER_RETURN_IF_ERROR(MakeAttemptRankSpec(state, job, rank.rank()).status());
+  }
+  return absl::OkStatus();
+}
+
+std::vector<v1::RankSpec> NodeRankSpecs(const State& state, const JobRun& job, size_t index) {
+  std::vector<v1::RankSpec> specs;
+  const auto& node = job.plan->nodes(static_cast<int>(index));
+  for (uint32_t i = 0; i < node.num_ranks(); ++i) {
+    auto spec = MakeAttemptRankSpec(state, job, node.first_rank() + i);
+    if (spec.ok()) specs.push_back(*std::move(spec));
+  }
+  return specs;
+}
+
+}  // namespace muster::engine

@@ -1,0 +1,63 @@
+#include "controller/engine/reduce.h"
+
+#include <utility>
+
+#include "controller/engine/context.h"
+#include "controller/engine/flows.h"
+
+namespace muster::engine {
+namespace {
+
+void OnTimer(Context& c, const TimerKey& key) {
+  const auto found = c.state().jobs.find(key.job);
+  if (found == c.state().jobs.end()) return;
+  JobRun& job = found->second;
+  switch (key.kind) {
+    case TimerKind::kConnect:
+    case TimerKind::kProbe:
+      OnChecksTimeout(c, job, key.kind);
+      break;
+    case TimerKind::kPrepare:
+    case TimerKind::kStart:
+      OnLaunchTimeout(c, job, key.kind);
+      break;
+    case TimerKind::kLost:
+      OnLostTimeout(c, job, key.host);
+      break;
+    case TimerKind::kStop:
+      OnStopTimeout(c, job);
+      break;
+  }
+}
+
+struct Dispatch {
+  Context& c;
+  void operator()(const Submitted& event) const { OnSubmitted(c, event); }
+  void operator()(const LinkUp& event) const { OnLinkUp(c, event); }
+  void operator()(const LinkLost& event) const { OnLinkLost(c, event); }
+  void operator()(const ProbeAnswered& event) const { OnProbeAnswered(c, event); }
+  void operator()(const NodeObserved& event) const { OnNodeObserved(c, event); }
+  void operator()(const TimerFired& event) const { OnTimer(c, event.key); }
+  void operator()(const StopRequested& event) const { OnStopRequested(c, event); }
+  void operator()(const LogsComplete& event) const { OnLogsComplete(c, event); }
+  void operator()(const InternalError& event) const { OnInternalError(c, event); }
+  void operator()(const Recovered& event) const { OnRecovered(c, event); }
+};
+
+}  // namespace
+
+Step Reduce(State state, const Event& event) {
+  Step step{std::move(state), {}};
+  std::erase_if(step.state.jobs, [](const auto& entry) { return entry.second.forgotten; });
+  Context context(step.state, step.actions, event.time_ns);
+  std::visit(Dispatch{context}, event.what);
+  // A job that waited for an older one's ranks goes on when these are gone.
+  for (auto& [id, job] : step.state.jobs) {
+    if (job.state == v1::JOB_STATE_PREFLIGHT) ContinueChecks(context, job);
+  }
+  Schedule(context);
+  context.ReleaseIdleLinks();
+  return step;
+}
+
+}  // namespace muster::engine

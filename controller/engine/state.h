@@ -1,0 +1,125 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "controller/preflight/checks.h"
+#include "muster/v1/control.pb.h"
+#include "muster/v1/job.pb.h"
+#include "muster/v1/worker.pb.h"
+
+// All that the engine knows, as plain values. Owned by the engine thread; reduce.h is the only
+// thing that changes it.
+
+namespace muster::engine {
+
+using std::chrono::milliseconds;
+
+// Time-outs and limits, fixed when the controller starts.
+struct Limits {
+  milliseconds connect{10'000};        // a host must say hello, before anything is started on it
+  milliseconds probe{20'000};          // ... and answer the preflight probe
+  milliseconds prepare{60'000};        // ... and prepare its ranks
+  milliseconds start{60'000};          // ... and start them
+  milliseconds lost{60'000};           // a link may be broken this long under a running job
+  milliseconds default_grace{30'000};  // between SIGTERM and SIGKILL
+  milliseconds verify_margin{15'000};  // after the grace: KILL, sweep and the end report
+};
+
+// The link to a host; jobs that follow each other share it.
+struct Link {
+  v1::Host host;
+  std::string default_transport;
+  v1::LinkState state = v1::LINK_STATE_GONE;
+  v1::WorkerHello hello;  // the last one
+  std::string error;      // the last one
+};
+
+// One node of a job's newest attempt.
+struct NodeRun {
+  v1::Host host;
+
+  // The wish for this node, as last persisted and (when the link is up) sent.
+  uint64_t generation = 0;
+  v1::Goal goal = v1::GOAL_UNSPECIFIED;
+  milliseconds grace{0};
+  std::string stop_reason;
+
+  // What the node says.
+  bool reached = false;  // the goal, by every rank
+  std::optional<v1::EndReport> end;
+  bool unverified = false;     // declared: did not prove its end in time
+  std::string unverified_why;  // for people
+  std::string boot_id;         // nodes with the same one share a clock
+  std::optional<preflight::ClockOffset> clock;
+
+  // Preflight only; not kept over a restart of the controller.
+  uint64_t probe_id = 0;  // 0 = not asked on this connection
+  int64_t probe_sent_ns = 0;
+  std::optional<v1::ProbeResult> probe;
+
+  // Proved to have ended, or given up on.
+  bool settled() const { return end.has_value() || unverified; }
+};
+
+// Why a job is being stopped; the first reason stays.
+struct StopReason {
+  v1::Cause cause = v1::CAUSE_UNSPECIFIED;
+  std::string message;  // for RANK_FAILED: written anew when all ranks have ended
+  std::string host;     // where, if it was one host
+};
+
+struct JobRun {
+  uint64_t id = 0;
+  v1::JobState state = v1::JOB_STATE_QUEUED;
+  v1::JobSpec spec;  // with secrets
+  std::optional<v1::Plan> plan;
+  std::string name;  // Plan.name, or the spec's while there is no plan
+  std::string output_dir;
+  uint32_t attempt = 0;
+  int64_t submitted_ns = 0;
+  int64_t started_ns = 0;
+  int64_t ended_ns = 0;
+  uint32_t master_port = 0;
+  std::vector<NodeRun> nodes;         // as the plan's nodes
+  std::vector<v1::RankStatus> ranks;  // index = global rank
+  uint64_t last_sequence = 0;         // of its events
+  std::optional<StopReason> stop;
+  milliseconds grace{0};  // of the stop
+  bool logs_open = false;
+  bool logs_complete = false;
+  std::optional<v1::Outcome> outcome;  // once terminal
+  std::string waits_for;               // the last text about waiting in the queue
+  bool probing = false;                // the probe's time-out runs
+  bool forgotten = false;              // erased before the next event
+};
+
+struct State {
+  std::string controller_id;
+  std::string version;
+  Limits limits;
+  std::map<std::string, Link> links;  // by host
+  std::map<uint64_t, JobRun> jobs;    // every job with something left to do, also on its nodes
+  uint64_t last_probe_id = 0;
+};
+
+// What survives a restart of the controller: the rest of `job` at its default.
+JobRun Durable(JobRun job);
+
+// The attempt's identity on the wire.
+v1::AttemptId MakeAttemptId(const State& state, const JobRun& job);
+
+// Index of the node named `host`, or nothing.
+std::optional<size_t> FindNode(const JobRun& job, const std::string& host);
+
+// Hosts that the job uses: its plan's, or without a plan the first `nnodes` that are no spares.
+std::vector<v1::Host> HostsOf(const JobRun& job);
+
+// Between SIGTERM and SIGKILL, as the job wishes it.
+milliseconds GraceOf(const State& state, const JobRun& job);
+
+}  // namespace muster::engine
