@@ -19,6 +19,8 @@ struct AttemptFiles {
   std::string output_dir;  // .../output/<time>_<name>, exists
   uint32_t uid = 0;        // owner of what is written
   uint32_t gid = 0;
+  std::string run_id;  // TORCHELASTIC_RUN_ID of the attempt, for the tree in torchrun's shape;
+                       // empty: the job's id
 };
 
 // The engine's view of the log organ: it says which attempts exist and learns when their logs are

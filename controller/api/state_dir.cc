@@ -1,0 +1,112 @@
+#include "controller/api/state_dir.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "common/status.h"
+
+namespace muster::api {
+namespace {
+
+// File systems on which neither a Unix socket nor a lock nor SQLite can be trusted. Numbers of
+// statfs(2).
+constexpr long kNetworkFileSystems[] = {
+    0x6969,      // NFS
+    0x517B,      // SMB
+    0xFE534D42,  // SMB2
+    0xFF534D42,  // CIFS
+    0x0BD00BD0,  // Lustre
+    0x47504653,  // GPFS
+    0x00C36400,  // Ceph
+    0x65735546,  // FUSE
+    0x19830326,  // BeeGFS
+};
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// Judges the nearest folder above `path` that exists.
+bool IsLocal(std::filesystem::path path) {
+  struct statfs info {};
+  while (statfs(path.c_str(), &info) != 0) {
+    if (!path.has_relative_path()) return false;
+    path = path.parent_path();
+  }
+  for (const long network : kNetworkFileSystems) {
+    if (static_cast<long>(info.f_type) == network) return false;
+  }
+  return true;
+}
+
+absl::Status MakePrivateDir(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
+  if (error) return PosixError("make the folder of " + path, error.value());
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return PosixError("make folder " + path);
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0) return PosixError("stat " + path);
+  if (!S_ISDIR(info.st_mode)) return absl::FailedPreconditionError(path + " is not a folder");
+  if (info.st_uid != geteuid()) {
+    return absl::FailedPreconditionError(path + " belongs to uid " + std::to_string(info.st_uid) +
+                                         ", not to us: remove it, or set MUSTER_STATE to a folder "
+                                         "of yours");
+  }
+  if ((info.st_mode & 077) != 0 && chmod(path.c_str(), 0700) != 0)
+    return PosixError("chmod " + path);
+  return absl::OkStatus();
+}
+
+std::string Holder(int fd) {
+  char text[32] = {};
+  const ssize_t n = pread(fd, text, sizeof text - 1, 0);
+  const long pid = n > 0 ? std::strtol(text, nullptr, 10) : 0;
+  return pid > 0 ? "pid " + std::to_string(pid) : "another process";
+}
+
+}  // namespace
+
+std::string DefaultStateDir() {
+  if (const std::string parent = Variable("MUSTER_STATE"); !parent.empty()) {
+    return parent + "/controller";
+  }
+  const std::string xdg = Variable("XDG_STATE_HOME");
+  if (!xdg.empty() && xdg.front() == '/' && IsLocal(xdg)) return xdg + "/muster";
+  return "/var/tmp/muster-" + std::to_string(getuid()) + "/controller";
+}
+
+std::string SocketPath(const std::string& state_dir) {
+  return state_dir + "/controller.sock";
+}
+
+StateLock::StateLock(std::string state_dir, UniqueFd fd)
+    : state_dir_(std::move(state_dir)), fd_(std::move(fd)) {}
+
+absl::StatusOr<StateLock> StateLock::Acquire(const std::string& state_dir) {
+  MUSTER_RETURN_IF_ERROR(MakePrivateDir(state_dir));
+  const std::string path = state_dir + "/controller.lock";
+  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd) return PosixError("open " + path);
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return PosixError("lock " + path);
+    return absl::FailedPreconditionError("a controller runs already for " + state_dir + " (" +
+                                         Holder(fd.get()) + "): use that one, or end it first");
+  }
+  const std::string pid = std::to_string(getpid()) + "\n";
+  if (ftruncate(fd.get(), 0) != 0 ||
+      pwrite(fd.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
+    return PosixError("write " + path);
+  }
+  return StateLock(state_dir, std::move(fd));
+}
+
+}  // namespace muster::api

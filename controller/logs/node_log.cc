@@ -1,0 +1,321 @@
+#include "controller/logs/node_log.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "common/status.h"
+#include "controller/logs/file_io.h"
+#include "controller/logs/fs_user.h"
+#include "controller/logs/layout.h"
+
+namespace muster::logs {
+namespace {
+
+// Beyond this, files are closed after each use. Below the usual limit of 1,024 descriptors a
+// process.
+constexpr int kMaxOpenFiles = 512;
+
+// The times of a chunk that belong to it; a node that says something else is not believed.
+std::vector<TimesRecord> TimesOf(const v1::LogChunk& chunk) {
+  std::vector<TimesRecord> times;
+  times.reserve(static_cast<size_t>(chunk.times_size()));
+  for (const v1::WriteTime& time : chunk.times()) {
+    if (time.offset() < chunk.offset()) continue;
+    if (time.offset() - chunk.offset() >= chunk.data().size()) continue;
+    times.push_back({.offset = time.offset(), .realtime_ns = time.realtime_ns()});
+  }
+  return times;
+}
+
+}  // namespace
+
+void Outbox::Deliver(
+    const v1::AttemptId& id,
+    const std::function<void(const v1::AttemptId&, const absl::Status&)>& on_report) {
+  for (auto& [ack, message] : acks) {
+    if (ack) ack(message);
+  }
+  for (const absl::Status& report : reports) {
+    if (on_report) on_report(id, report);
+  }
+  acks.clear();
+  reports.clear();
+}
+
+NodeLog::NodeLog(const AttemptFiles& files, size_t node, OpenFiles& open_files, Growth& growth)
+    : id_(files.id),
+      uid_(files.uid),
+      gid_(files.gid),
+      first_rank_(files.plan.nodes(static_cast<int>(node)).first_rank()),
+      open_files_(open_files),
+      growth_(growth),
+      merged_(MergedPath(files.output_dir, files.plan, node, files.id.attempt()), first_rank_,
+              files.plan.nodes(static_cast<int>(node)).num_ranks(), RankWidth(files.plan.world()),
+              open_files) {
+  const uint32_t end = first_rank_ + files.plan.nodes(static_cast<int>(node)).num_ranks();
+  for (uint32_t rank = first_rank_; rank < end; ++rank) {
+    const std::string folder = RankDir(files.output_dir, files.id.attempt(), rank);
+    for (const v1::Stream stream : kStreams) {
+      streams_.emplace_back(rank, std::make_unique<StreamFile>(folder, stream, open_files));
+    }
+  }
+}
+
+size_t NodeLog::GrowthIndex(const StreamState& state) const {
+  return state.rank * kNumStreams + StreamIndex(state.file->stream());
+}
+
+NodeLog::StreamState* NodeLog::Find(uint32_t rank, v1::Stream stream) {
+  const size_t index = StreamIndex(stream);
+  if (index == kNumStreams || rank < first_rank_) return nullptr;
+  const size_t position = (rank - first_rank_) * kNumStreams + index;
+  return position < streams_.size() ? &streams_[position] : nullptr;
+}
+
+void NodeLog::RestoreEnd(const EndJournal::End& end) {
+  absl::MutexLock lock(&mutex_);
+  StreamState* state = Find(end.rank, end.stream);
+  if (state == nullptr) return;
+  state->ended = state->recorded = true;
+  state->recorded_bytes = end.bytes;
+}
+
+bool NodeLog::EnsureRecovered(Outbox& out) {
+  if (recovered_) return true;
+  const absl::Status status = Recover(out);
+  recovered_ = status.ok();
+  if (recover_reported_ == recovered_) out.reports.push_back(status);
+  recover_reported_ = !recovered_;
+  return recovered_;
+}
+
+absl::Status NodeLog::Recover(Outbox& out) {
+  for (StreamState& state : streams_) {
+    StreamFile& file = *state.file;
+    MUSTER_RETURN_IF_ERROR(file.Recover());
+    growth_.SetSize(GrowthIndex(state), file.size());
+    if (state.recorded) {
+      growth_.SetEnded(GrowthIndex(state));
+      file.set_durable(file.size());
+      if (file.size() < state.recorded_bytes) {
+        out.reports.push_back(absl::DataLossError(
+            file.path() + ": " + std::to_string(state.recorded_bytes - file.size()) +
+            " bytes that were here have been removed"));
+      }
+    }
+    state.answer_due = file.size() > 0;
+    file.Close();
+  }
+  MUSTER_RETURN_IF_ERROR(merged_.Recover());
+  merge_due_ = true;  // the next pass brings in what the former process had no time for
+  return absl::OkStatus();
+}
+
+NodeLog::Taken NodeLog::OnChunk(const v1::LogChunk& chunk, const nodes::LogSink::Ack& ack,
+                                Outbox& out) {
+  absl::MutexLock lock(&mutex_);
+  StreamState* state = Find(chunk.rank(), chunk.stream());
+  if (abandoned_ || state == nullptr) return {};
+  state->ack = ack;
+  dirty_.store(true);
+  const ScopedFsUser user(uid_, gid_);
+  if (!EnsureRecovered(out)) {
+    state->failed = true;
+    return {};
+  }
+  const uint64_t before = state->file->size();
+  Take(chunk, *state, out);
+  if (open_files_ > kMaxOpenFiles) state->file->Close();
+  return {.bytes = state->file->size() - before, .ended = state->ended};
+}
+
+void NodeLog::Take(const v1::LogChunk& chunk, StreamState& state, Outbox& out) {
+  StreamFile& file = *state.file;
+  const uint64_t before = file.size();
+  const uint64_t chunk_end = chunk.offset() + chunk.data().size();
+  if (state.ended && chunk_end > before) {
+    state.answer_due = true;
+    if (!state.reported) {
+      out.reports.push_back(absl::DataLossError(file.path() + ": bytes came after the end"));
+    }
+    state.reported = true;
+    return;
+  }
+  const absl::Status status = file.Append(chunk.offset(), chunk.data(), TimesOf(chunk));
+  if (file.size() > before) growth_.SetSize(GrowthIndex(state), file.size());
+  if (!status.ok()) {
+    Fail(state, status, out);
+  } else {
+    if (state.reported) out.reports.push_back(absl::OkStatus());
+    state.failed = state.reported = false;
+    if (file.size() == before) state.answer_due = true;
+    if (chunk.end() && chunk_end == file.size()) state.ended = true;
+  }
+  if (file.stream() == v1::STREAM_EVENTS) return;
+  if (file.size() == before && !state.ended) return;
+  const std::string_view data = chunk.data();
+  const uint64_t known = before - std::min(before, chunk.offset());
+  const std::string_view fresh = data.substr(std::min<uint64_t>(data.size(), known));
+  if (state.ended || merged_.Worthwhile(state.rank, file, fresh)) Merge(state, out);
+}
+
+void NodeLog::Merge(StreamState& state, Outbox& out) {
+  const absl::Status status = merged_.Merge(state.rank, *state.file, state.ended);
+  if (status.ok()) return;
+  merge_due_ = true;
+  if (!merge_reported_) out.reports.push_back(status);
+  merge_reported_ = true;
+}
+
+void NodeLog::MergeAll(Outbox& out) {
+  merge_due_ = false;
+  for (StreamState& state : streams_) {
+    if (state.file->stream() != v1::STREAM_EVENTS) Merge(state, out);
+  }
+  if (merge_due_ || !merge_reported_) return;
+  merge_reported_ = false;
+  out.reports.push_back(absl::OkStatus());
+}
+
+void NodeLog::Fail(StreamState& state, const absl::Status& status, Outbox& out) {
+  state.failed = true;
+  // Missing bytes follow from an earlier failure or from a node that begins in the middle: asking
+  // again is the cure.
+  if (absl::IsOutOfRange(status) || state.reported) return;
+  state.reported = true;
+  out.reports.push_back(status);
+}
+
+bool NodeLog::Pass(EndJournal& journal, TimePoint now, std::chrono::milliseconds retry,
+                   Outbox& out) {
+  if (!dirty_.exchange(false)) return false;
+  const ScopedFsUser user(uid_, gid_);
+  std::vector<Pending> pending;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!EnsureRecovered(out)) {
+      dirty_.store(true);
+      return true;
+    }
+    pending = CollectUnsynced(out);
+  }
+  for (Pending& item : pending) Sync(item);
+  std::vector<EndJournal::End> ends;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const Pending& item : pending) AfterSync(item, out);
+    if (merge_due_) MergeAll(out);
+    ends = NewEnds();
+  }
+  const absl::Status recorded = ends.empty() ? absl::OkStatus() : journal.Append(ends);
+  absl::MutexLock lock(&mutex_);
+  for (const EndJournal::End& end : ends) RecordEnd(*Find(end.rank, end.stream), recorded, out);
+  bool again = merge_due_;
+  for (StreamState& state : streams_) {
+    Answer(state, now, retry, out);
+    again = again || state.failed;
+    if (open_files_ > kMaxOpenFiles / 2) state.file->Close();
+  }
+  if (again) dirty_.store(true);
+  return again;
+}
+
+void NodeLog::RecordEnd(StreamState& state, const absl::Status& recorded, Outbox& out) {
+  if (!recorded.ok()) {
+    Fail(state, recorded, out);
+    return;
+  }
+  state.recorded = state.answer_due = true;
+  state.failed = state.reported = false;
+  growth_.SetEnded(GrowthIndex(state));
+  state.file->Close();
+}
+
+std::vector<NodeLog::Pending> NodeLog::CollectUnsynced(Outbox& out) {
+  std::vector<Pending> pending;
+  for (StreamState& state : streams_) {
+    if (state.file->durable() == state.file->size()) continue;
+    auto fd = state.file->LogFd();
+    if (!fd.ok()) {
+      Fail(state, fd.status(), out);
+      continue;
+    }
+    pending.push_back({.state = &state,
+                       .fd = *std::move(fd),
+                       .size = state.file->size(),
+                       .sync_folder = !state.folder_synced,
+                       .status = {}});
+  }
+  return pending;
+}
+
+// Without the lock: this is the slow part.
+void NodeLog::Sync(Pending& pending) const {
+  const StreamFile& file = *pending.state->file;
+  if (fdatasync(pending.fd->get()) != 0) pending.status = PosixError("sync " + file.path());
+  if (pending.sync_folder) pending.status.Update(SyncDir(file.folder()));
+}
+
+void NodeLog::AfterSync(const Pending& pending, Outbox& out) {
+  StreamState& state = *pending.state;
+  if (pending.status.ok()) {
+    state.folder_synced = true;
+    state.file->set_durable(pending.size);
+    state.answer_due = true;
+    return;
+  }
+  Fail(state, pending.status, out);
+  // The kernel has dropped what it could not write: those bytes must come again.
+  state.ended = state.recorded;
+  if (const absl::Status status = state.file->Rewind(); !status.ok()) Fail(state, status, out);
+  growth_.SetSize(GrowthIndex(state), state.file->size());
+}
+
+std::vector<EndJournal::End> NodeLog::NewEnds() const {
+  std::vector<EndJournal::End> ends;
+  for (const StreamState& state : streams_) {
+    if (!state.ended || state.recorded || state.file->durable() != state.file->size()) continue;
+    ends.push_back(
+        {.rank = state.rank, .stream = state.file->stream(), .bytes = state.file->size()});
+  }
+  return ends;
+}
+
+void NodeLog::Answer(StreamState& state, TimePoint now, std::chrono::milliseconds retry,
+                     Outbox& out) {
+  if (state.failed && now >= state.ask_again) {
+    state.ask_again = now + retry;
+    state.answer_due = true;
+  }
+  if (!state.answer_due) return;
+  state.answer_due = false;
+  v1::LogAck ack;
+  *ack.mutable_id() = id_;
+  ack.set_rank(state.rank);
+  ack.set_stream(state.file->stream());
+  ack.set_offset(state.file->durable());
+  ack.set_end(state.recorded);
+  out.acks.emplace_back(state.ack, std::move(ack));
+}
+
+void NodeLog::Abandon() {
+  absl::MutexLock lock(&mutex_);
+  abandoned_ = true;
+}
+
+bool NodeLog::Done() const {
+  absl::MutexLock lock(&mutex_);
+  return abandoned_ || std::all_of(streams_.begin(), streams_.end(),
+                                   [](const StreamState& state) { return state.recorded; });
+}
+
+void NodeLog::Finish(Outbox& out) {
+  const ScopedFsUser user(uid_, gid_);
+  absl::MutexLock lock(&mutex_);
+  if (const absl::Status status = merged_.Sync(); !status.ok()) out.reports.push_back(status);
+  for (StreamState& state : streams_) state.file->Close();
+  merged_.Close();
+}
+
+}  // namespace muster::logs

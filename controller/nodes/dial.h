@@ -1,0 +1,20 @@
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "common/unique_fd.h"
+#include "controller/nodes/stop_signal.h"
+
+namespace muster::nodes {
+
+// A TCP connection to a numeric address; non-blocking, close-on-exec, without Nagle's delay.
+// DeadlineExceeded after `timeout`, Cancelled when `stop` is set; else the system's reason. Any
+// thread.
+absl::StatusOr<UniqueFd> DialTcp(const std::string& address, uint32_t port,
+                                 std::chrono::milliseconds timeout, const StopSignal& stop);
+
+}  // namespace muster::nodes
