@@ -54,16 +54,6 @@ class Client {
   std::shared_ptr<Stub> stub_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Absolute path of this user's controller state; `chosen` (--state-dir) wins when it is not empty.
-std::string StateDir(const std::string& chosen = "");
-
-// To the controller of `state_dir`; starts one in the background when none runs.
-Client::Connector ConnectOrStart(const std::string& state_dir);
-
-// The same, but starts one only where one has been before: nothing is begun just to say that there
-// is nothing. NotFound: there has never been a controller.
-Client::Connector ConnectIfUsed(const std::string& state_dir);
-
 // Lets another thread end a running stream. Any thread.
 class Canceller {
  public:

@@ -176,7 +176,15 @@ class Follower {
     screen_mutex_.Unlock();
   }
 
+  // Not what the summary says again, nor a line a rank of a job that does well.
+  static bool Skipped(const v1::JobEvent& event) {
+    if (event.kind() == "state" && IsTerminal(event.state())) return true;
+    const bool quiet = event.kind() == "end" || event.kind() == "rank";
+    return quiet && event.severity() != "error" && event.severity() != "warning";
+  }
+
   void ShowEvent(const v1::JobEvent& event) {
+    if (Skipped(event)) return;
     const std::string text = EscapeForDisplay(event.text());
     if (text.empty()) return;
     const Style& style = options_.style;

@@ -7,7 +7,6 @@
 
 #include "controller/cli/command.h"
 #include "controller/cli/exit_code.h"
-#include "controller/cli/job_json.h"
 #include "controller/cli/options.h"
 #include "controller/cli/output.h"
 #include "controller/cli/render.h"
@@ -72,8 +71,7 @@ int Run(const HostsFlags& flags) {
   const std::string source = from_file ? flags.hostfile : "--host";
   if (!result.ok()) {
     WriteAll(2, hostfile::FormatErrors(source, result.errors));
-    const hostfile::Error& first = result.errors.front();
-    if (flags.json) PrintLine(HostsErrorJson(first.line, first.other_line, first.message));
+    if (flags.json) PrintLine(hostfile::ToJson(result));
     return kExitUsage;
   }
   for (const uint32_t line : result.inventory.warnings()) {
@@ -81,7 +79,7 @@ int Run(const HostsFlags& flags) {
                             source, line));
   }
   if (flags.json) {
-    PrintLine(HostsJson(result.inventory));
+    PrintLine(hostfile::ToJson(result));
   } else {
     WriteAll(1, HostTable(result.inventory));
   }

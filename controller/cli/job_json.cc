@@ -14,78 +14,10 @@ std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-Json HostValue(const v1::Host& host) {
-  Json out;
-  out["host"] = host.host();
-  out["port"] = host.has_port() ? Json(host.port()) : Json(nullptr);
-  out["user"] = host.has_user() ? Json(host.user()) : Json(nullptr);
-  out["slots"] = host.has_slots() ? Json(host.slots()) : Json(nullptr);
-  out["line"] = host.line();
-  if (host.has_max_slots()) out["max_slots"] = host.max_slots();
-  if (host.gpus_size() > 0)
-    out["gpus"] = std::vector<uint32_t>(host.gpus().begin(), host.gpus().end());
-  if (host.has_type()) out["type"] = host.type();
-  if (host.spare()) out["spare"] = true;
-  if (host.has_addr()) out["addr"] = host.addr();
-  if (host.has_iface()) out["iface"] = host.iface();
-  if (host.has_transport()) out["transport"] = host.transport();
-  if (host.has_worker_port()) out["worker_port"] = host.worker_port();
-  return out;
-}
-
 template <typename Repeated>
 Json Words(const Repeated& words) {
   Json out = Json::array();
   for (const std::string& word : words) out.push_back(ToValidUtf8(word));
-  return out;
-}
-
-Json EnvValue(const google::protobuf::RepeatedPtrField<v1::EnvVar>& env) {
-  Json out = Json::object();
-  for (const v1::EnvVar& var : env) out[ToValidUtf8(var.name())] = ToValidUtf8(var.value());
-  return out;
-}
-
-Json RankValue(const v1::RankPlan& rank, const v1::Plan& plan) {
-  Json out;
-  out["rank"] = rank.rank();
-  if (rank.node() < static_cast<uint32_t>(plan.nodes_size())) {
-    out["host"] = plan.nodes(static_cast<int>(rank.node())).host().host();
-  }
-  out["local_rank"] = rank.local_rank();
-  out["device"] = rank.has_device() ? Json(rank.device()) : Json(nullptr);
-  out["tp"] = rank.tp();
-  out["cp"] = rank.cp();
-  out["dp"] = rank.dp();
-  out["pp"] = rank.pp();
-  return out;
-}
-
-Json PlanValue(const v1::Plan& plan) {
-  Json out;
-  out["name"] = plan.name();
-  out["world"] = plan.world();
-  out["tp"] = plan.tp();
-  out["pp"] = plan.pp();
-  out["cp"] = plan.cp();
-  out["vp"] = plan.vp();
-  out["dp"] = plan.dp();
-  out["micro_batch"] = plan.micro_batch();
-  out["num_microbatches"] = plan.num_microbatches();
-  out["global_batch"] = plan.global_batch();
-  out["nodes"] = Json::array();
-  for (const v1::NodePlan& node : plan.nodes()) {
-    out["nodes"].push_back({{"host", node.host().host()},
-                            {"first_rank", node.first_rank()},
-                            {"num_ranks", node.num_ranks()},
-                            {"data_addr", node.data_addr()}});
-  }
-  out["ranks"] = Json::array();
-  for (const v1::RankPlan& rank : plan.ranks()) out["ranks"].push_back(RankValue(rank, plan));
-  out["argv"] = Words(plan.argv());
-  out["env"] = EnvValue(plan.env());
-  out["arithmetic"] = Words(plan.arithmetic());
-  out["warnings"] = Words(plan.warnings());
   return out;
 }
 
@@ -159,26 +91,6 @@ Json JobValue(const v1::Job& job) {
 }
 
 }  // namespace
-
-std::string HostsJson(const v1::Inventory& inventory) {
-  Json out;
-  out["hosts"] = Json::array();
-  for (const v1::Host& host : inventory.hosts()) out["hosts"].push_back(HostValue(host));
-  out["warnings"] = std::vector<uint32_t>(inventory.warnings().begin(), inventory.warnings().end());
-  return Dump(out);
-}
-
-std::string HostsErrorJson(uint32_t line, uint32_t other_line, const std::string& message) {
-  Json error;
-  error["line"] = line;
-  if (other_line != 0) error["other_line"] = other_line;
-  error["message"] = ToValidUtf8(message);
-  return Dump({{"error", error}});
-}
-
-std::string PlanJson(const v1::Plan& plan) {
-  return Dump(PlanValue(plan));
-}
 
 std::string JobJson(const v1::Job& job) {
   return Dump(JobValue(job));

@@ -9,14 +9,6 @@
 
 namespace muster::cli {
 
-// {"hosts":[...],"warnings":[...]}: docs/hostfile.md.
-std::string HostsJson(const v1::Inventory& inventory);
-
-// {"error":{"line":n,"message":"...","other_line":m}}
-std::string HostsErrorJson(uint32_t line, uint32_t other_line, const std::string& message);
-
-std::string PlanJson(const v1::Plan& plan);
-
 // How a job stands or ended:
 // {"job","name","state","cause","code","rank","host","signal","message","output_dir",...}.
 std::string JobJson(const v1::Job& job);

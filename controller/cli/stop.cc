@@ -7,6 +7,7 @@
 
 #include "controller/cli/client.h"
 #include "controller/cli/command.h"
+#include "controller/cli/connection.h"
 #include "controller/cli/exit_code.h"
 #include "controller/cli/flags.h"
 #include "controller/cli/job_json.h"

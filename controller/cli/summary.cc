@@ -28,8 +28,8 @@ uint32_t EscalatedOn(const v1::Job& job, const std::string& host) {
 }
 
 std::string DescribeProcess(const v1::Survivor& process) {
-  std::string out = fmt::format("pid {} {}", process.pid(),
-                                process.command().empty() ? "?" : ShellQuote(process.command()));
+  std::string out =
+      fmt::format("pid {} {}", process.pid(), process.command().empty() ? "?" : process.command());
   if (process.has_rank()) out += fmt::format(" of rank {}", process.rank());
   if (!process.state().empty()) out += ", state " + process.state();
   if (!process.wait_channel().empty() && process.wait_channel() != "0") {
@@ -72,13 +72,6 @@ std::string JobTitle(const v1::Job& job) {
   return name.empty() ? job.id() : fmt::format("{} ({})", job.id(), EscapeForDisplay(name));
 }
 
-std::string DescribeExit(const v1::Outcome& outcome) {
-  if (outcome.signal() != 0) {
-    return fmt::format("killed by {} ({})", SignalName(outcome.signal()), outcome.signal());
-  }
-  return outcome.has_rank() ? fmt::format("exited with code {}", outcome.code()) : "";
-}
-
 std::vector<std::string> NodeLines(const v1::Job& job, const Style& style) {
   size_t width = 0;
   for (const v1::NodeEnd& end : job.ends()) width = std::max(width, end.host().size());
@@ -114,11 +107,6 @@ std::vector<std::string> EndSummary(const v1::Job& job, const Style& style) {
   std::vector<std::string> lines = {headline};
   if (says_more) {
     for (size_t i = 1; i < message.size(); ++i) lines.push_back("  " + message[i]);
-  }
-  if (outcome.has_rank()) {
-    lines.push_back(fmt::format("  first to fail: {} on {}, {}",
-                                style.Bold(fmt::format("rank {}", outcome.rank())), outcome.host(),
-                                DescribeExit(outcome)));
   }
   for (const std::string& line : NodeLines(job, style)) lines.push_back("  " + line);
   if (!job.output_dir().empty()) lines.push_back("  logs: " + job.output_dir());

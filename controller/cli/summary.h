@@ -13,9 +13,6 @@ namespace muster::cli {
 // "3 (tiny_cpu)": a job's number and name.
 std::string JobTitle(const v1::Job& job);
 
-// "killed by SIGKILL (9)", "exited with code 3", "".
-std::string DescribeExit(const v1::Outcome& outcome);
-
 // One line a node with the proof of its end: `127.0.0.2  clean  2 ranks ended, 0 left`, or the
 // survivors by name.
 std::vector<std::string> NodeLines(const v1::Job& job, const Style& style);

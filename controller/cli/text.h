@@ -31,9 +31,6 @@ std::string FormatTime(int64_t realtime_ns);
 // "SIGKILL"; "signal 99" when it has no name.
 std::string SignalName(int signal);
 
-// A command line as a shell would take it: words with special characters are quoted.
-std::string ShellQuote(std::string_view word);
-
 // "1 rank", "2 ranks".
 std::string Count(uint64_t n, std::string_view noun);
 

@@ -6,6 +6,7 @@
 #include "controller/api/connect.h"
 #include "controller/cli/client.h"
 #include "controller/cli/command.h"
+#include "controller/cli/connection.h"
 #include "controller/cli/exit_code.h"
 #include "controller/cli/job_json.h"
 #include "controller/cli/options.h"

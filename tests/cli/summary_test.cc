@@ -37,7 +37,7 @@ v1::Job KilledJob() {
   outcome.set_rank(2);
   outcome.set_host("127.0.0.30");
   outcome.set_signal(9);
-  outcome.set_message("rank 2 failed");
+  outcome.set_message("rank 2 on 127.0.0.30 was killed by SIGKILL (9)");
   return job;
 }
 
@@ -47,10 +47,9 @@ std::string Joined(const std::vector<std::string>& lines) {
   return out;
 }
 
-TEST(EndSummary, NamesRankHostSignalAndWhereTheLogsAre) {
+TEST(EndSummary, SaysWhatHappenedHowNodesEndedAndWhereTheLogsAre) {
   EXPECT_EQ(Joined(EndSummary(KilledJob(), Style())),
-            "job 3 (tiny) failed after 12 s: rank 2 failed\n"
-            "  first to fail: rank 2 on 127.0.0.30, killed by SIGKILL (9)\n"
+            "job 3 (tiny) failed after 12 s: rank 2 on 127.0.0.30 was killed by SIGKILL (9)\n"
             "  127.0.0.2   clean  2 ranks ended, 0 left\n"
             "  127.0.0.30  clean  2 ranks ended, 0 left\n"
             "  logs: /data/output/x\n"
@@ -96,7 +95,7 @@ TEST(JobJson, HasTheKeysOfTheContract) {
   EXPECT_EQ(json["rank"], 2);
   EXPECT_EQ(json["host"], "127.0.0.30");
   EXPECT_EQ(json["signal"], 9);
-  EXPECT_EQ(json["message"], "rank 2 failed");
+  EXPECT_EQ(json["message"], "rank 2 on 127.0.0.30 was killed by SIGKILL (9)");
   EXPECT_EQ(json["output_dir"], "/data/output/x");
   EXPECT_EQ(json["nodes"][0]["clean"], true);
 }
@@ -111,22 +110,9 @@ TEST(JobJson, ARunningJobHasNoCauseYet) {
 }
 
 TEST(JobJson, SurvivesBytesThatAreNotUtf8) {
-  v1::Plan plan;
-  plan.add_argv("bad\xff");
-  EXPECT_EQ(nlohmann::json::parse(PlanJson(plan))["argv"][0], "bad\xEF\xBF\xBD");
-}
-
-TEST(HostsJson, HasTheShapeOfTheHostfileContract) {
-  v1::Inventory inventory;
-  v1::Host& host = *inventory.add_hosts();
-  host.set_host("node01");
-  host.set_slots(8);
-  host.set_line(2);
-  EXPECT_EQ(nlohmann::json::parse(HostsJson(inventory)),
-            nlohmann::json::parse(R"({"hosts":[{"host":"node01","port":null,"user":null,"slots":8,
-                                      "line":2}],"warnings":[]})"));
-  EXPECT_EQ(HostsErrorJson(3, 1, "node01 again"),
-            R"({"error":{"line":3,"other_line":1,"message":"node01 again"}})");
+  v1::Job job = KilledJob();
+  job.mutable_outcome()->set_message("bad\xff");
+  EXPECT_EQ(nlohmann::json::parse(JobJson(job))["message"], "bad\xEF\xBF\xBD");
 }
 
 }  // namespace

@@ -65,12 +65,5 @@ TEST(SignalName, DecodesAndSurvivesUnknownOnes) {
   EXPECT_EQ(SignalName(199), "signal 199");
 }
 
-TEST(ShellQuote, QuotesOnlyWhatNeedsIt) {
-  EXPECT_EQ(ShellQuote("train.py"), "train.py");
-  EXPECT_EQ(ShellQuote(""), "''");
-  EXPECT_EQ(ShellQuote("a b"), "'a b'");
-  EXPECT_EQ(ShellQuote("it's"), "'it'\\''s'");
-}
-
 }  // namespace
 }  // namespace muster::cli
