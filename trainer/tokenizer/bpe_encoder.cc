@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <limits>
+#include <queue>
+
+#include "trainer/tokenizer/bpe_model.h"
+
+namespace muster::tokenizer {
+namespace {
+
+constexpr uint32_t kNoRank = std::numeric_limits<uint32_t>::max();
+constexpr size_t kCacheEntries = size_t{1} << 14;
+// Above it the heap is faster than scanning for the lowest rank again and again.
+constexpr size_t kShortWord = 96;
+
+struct Candidate {
+  uint32_t rank;
+  int32_t position;
+  int32_t result;
+  // For a heap with the lowest rank on top; of equal ranks the leftmost.
+  bool operator<(const Candidate& other) const {
+    return rank != other.rank ? rank > other.rank : position > other.position;
+  }
+};
+
+}  // namespace
+
+BpeEncoder::BpeEncoder(const BpeModel& model) : model_(model), cache_(kCacheEntries) {}
+
+void BpeEncoder::Encode(std::string_view word, std::vector<int32_t>& ids) {
+  if (word.size() > WordKey::kMaxBytes) {
+    EncodeUncached(word, ids);
+    return;
+  }
+  const WordKey key = WordKey::Of(word);
+  CacheEntry& entry = cache_[key.Hash() & (kCacheEntries - 1)];
+  if (entry.key == key) {
+    ids.insert(ids.end(), entry.ids, entry.ids + entry.count);
+    return;
+  }
+  const size_t before = ids.size();
+  EncodeUncached(word, ids);
+  const size_t count = ids.size() - before;
+  if (count > CacheEntry::kMaxIds) return;
+  entry.key = key;
+  entry.count = static_cast<uint32_t>(count);
+  std::copy_n(ids.data() + before, count, entry.ids);
+}
+
+void BpeEncoder::EncodeUncached(std::string_view word, std::vector<int32_t>& ids) {
+  if (model_.whole_words()) {
+    if (const auto id = model_.Find(word)) {
+      ids.push_back(*id);
+      return;
+    }
+  }
+  Symbols(word);
+  symbols_.size() <= kShortWord ? MergeShort() : MergeLong();
+  ids.insert(ids.end(), symbols_.begin(), symbols_.end());
+}
+
+void BpeEncoder::Symbols(std::string_view word) {
+  symbols_.clear();
+  bool after_unknown = false;
+  for (const char c : word) {
+    const int32_t id = model_.byte_id(static_cast<uint8_t>(c));
+    if (id >= 0) {
+      symbols_.push_back(id);
+    } else if (model_.unknown() >= 0 && !(after_unknown && model_.fuse_unknown())) {
+      symbols_.push_back(model_.unknown());
+    }
+    after_unknown = id < 0;
+  }
+}
+
+void BpeEncoder::MergeShort() {
+  const auto look_up = [this](size_t i) {
+    const auto* merge = model_.FindMerge(symbols_[i], symbols_[i + 1]);
+    ranks_[i] = merge != nullptr ? merge->rank : kNoRank;
+    results_[i] = merge != nullptr ? merge->result : -1;
+  };
+  const auto erase = [](auto& values, size_t i) {
+    values.erase(values.begin() + static_cast<std::ptrdiff_t>(i));
+  };
+  if (symbols_.size() < 2) return;
+  ranks_.resize(symbols_.size() - 1);
+  results_.resize(symbols_.size() - 1);
+  for (size_t i = 0; i < ranks_.size(); ++i) look_up(i);
+  while (!ranks_.empty()) {
+    const auto lowest = std::min_element(ranks_.begin(), ranks_.end());
+    if (*lowest == kNoRank) return;
+    const auto i = static_cast<size_t>(lowest - ranks_.begin());
+    symbols_[i] = results_[i];
+    erase(symbols_, i + 1);
+    erase(ranks_, i);
+    erase(results_, i);
+    if (i > 0) look_up(i - 1);
+    if (i < ranks_.size()) look_up(i);
+  }
+}
+
+void BpeEncoder::MergeLong() {
+  const auto size = static_cast<int32_t>(symbols_.size());
+  std::vector<Node> nodes(symbols_.size());
+  std::vector<Candidate> start;
+  for (int32_t i = 0; i < size; ++i) {
+    nodes[i] = {symbols_[i], i - 1, i + 1 < size ? i + 1 : -1};
+    if (i + 1 == size) break;
+    if (const auto* merge = model_.FindMerge(symbols_[i], symbols_[i + 1])) {
+      start.push_back({merge->rank, i, merge->result});
+    }
+  }
+  std::priority_queue<Candidate> queue(std::less<Candidate>(), std::move(start));
+  const auto offer = [&](int32_t left) {
+    if (left < 0 || nodes[left].next < 0) return;
+    if (const auto* merge = model_.FindMerge(nodes[left].id, nodes[nodes[left].next].id)) {
+      queue.push({merge->rank, left, merge->result});
+    }
+  };
+  constexpr int32_t kGone = -1;
+  while (!queue.empty()) {
+    const Candidate top = queue.top();
+    queue.pop();
+    Node& left = nodes[top.position];
+    if (left.id == kGone || left.next < 0) continue;
+    // The pair may have changed since it was offered; tokens only grow, so the same result means
+    // the same pair.
+    const auto* merge = model_.FindMerge(left.id, nodes[left.next].id);
+    if (merge == nullptr || merge->result != top.result) continue;
+    Node& right = nodes[left.next];
+    left.id = top.result;
+    left.next = right.next;
+    right.id = kGone;
+    if (left.next >= 0) nodes[left.next].previous = top.position;
+    offer(left.previous);
+    offer(top.position);
+  }
+  symbols_.clear();
+  for (int32_t i = size > 0 ? 0 : -1; i >= 0; i = nodes[i].next) symbols_.push_back(nodes[i].id);
+}
+
+}  // namespace muster::tokenizer

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+namespace muster::tokenizer {
+
+struct Piece {
+  size_t end;
+  bool keep;  // false: this part of the text is dropped
+};
+
+// Cuts a text into pieces, the first step of most tokenizers. One thread; cheap to clone.
+class Splitter {
+ public:
+  virtual ~Splitter() = default;
+
+  // The piece that starts at `at` < text.size(); not empty. Called with `at` rising through one
+  // text, from 0.
+  virtual Piece Next(std::string_view text, size_t at) = 0;
+
+  virtual std::unique_ptr<Splitter> Clone() const = 0;
+};
+
+}  // namespace muster::tokenizer

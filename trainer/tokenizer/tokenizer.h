@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster::tokenizer {
+
+// A tokenizer file that can't be used, or a text that can't be encoded. The message names the file
+// or the place.
+class TokenizerError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Encodes texts on one thread; holds that thread's scratch memory. The tokenizer it came from must
+// outlive it.
+class Encoder {
+ public:
+  virtual ~Encoder() = default;
+
+  // Appends the ids of `text` (valid UTF-8). Throws TokenizerError when the text has none.
+  virtual void Encode(std::string_view text, std::vector<int32_t>& ids) = 0;
+};
+
+// Immutable after construction: any thread.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  virtual std::unique_ptr<Encoder> NewEncoder() const = 0;
+
+  // The text of `ids`, bytes as the tokens hold them (a cut character stays cut). Throws
+  // TokenizerError on an id without a token.
+  virtual std::string Decode(std::span<const int32_t> ids) const = 0;
+
+  // The end-of-document token, if the tokenizer knows one.
+  virtual std::optional<int32_t> eod() const = 0;
+
+  // As Megatron counts it; decides the width of the tokens in .bin.
+  virtual int64_t vocab_size() const = 0;
+
+  // One text with a fresh encoder: for a few texts.
+  std::vector<int32_t> Encode(std::string_view text) const {
+    std::vector<int32_t> ids;
+    NewEncoder()->Encode(text, ids);
+    return ids;
+  }
+};
+
+}  // namespace muster::tokenizer

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace muster::tokenizer {
+
+struct CodePointRange {
+  uint32_t first;
+  uint32_t last;
+};
+
+enum class CharClass : uint8_t { kOther, kLetter, kNumber, kSpace };  // \p{L}, \p{N}, \s
+
+// Class of a code point below 0x110000, as Hugging Face's regular expressions see it (Unicode 16).
+// A line break is kSpace.
+CharClass ClassOf(uint32_t code_point);
+
+// The table behind ClassOf, 0x110000 entries, for tight loops.
+const CharClass* ClassTable();
+
+std::span<const CodePointRange> LetterRanges();
+std::span<const CodePointRange> NumberRanges();
+std::span<const CodePointRange> SpaceRanges();
+
+// 0..9 for a decimal digit of any script.
+std::optional<int> DecimalValue(uint32_t code_point);
+
+}  // namespace muster::tokenizer

@@ -1,0 +1,84 @@
+#include "trainer/tools/flags.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "common/suggest.h"
+
+namespace muster::tools {
+namespace {
+
+constexpr int kHelpColumn = 46;
+
+}  // namespace
+
+void Flags::Switch(const std::string& name, bool* target, const std::string& help) {
+  flags_.push_back({name, "", help, false, [target](const auto&) { *target = true; }});
+}
+
+void Flags::Text(const std::string& name, std::string* target, const std::string& help) {
+  flags_.push_back(
+      {name, "TEXT", help, false, [target](const auto& values) { *target = values[0]; }});
+}
+
+void Flags::Integer(const std::string& name, int64_t* target, int64_t minimum,
+                    const std::string& help) {
+  flags_.push_back({name, "N", help, false, [=](const auto& values) {
+                      const std::string& word = values[0];
+                      const char* end = word.data() + word.size();
+                      const auto parsed = std::from_chars(word.data(), end, *target);
+                      if (parsed.ec != std::errc() || parsed.ptr != end || *target < minimum) {
+                        throw UsageError(fmt::format("{} {}: expected a whole number, at least {}",
+                                                     name, word, minimum));
+                      }
+                    }});
+}
+
+void Flags::List(const std::string& name, std::vector<std::string>* target,
+                 const std::string& help) {
+  flags_.push_back(
+      {name, "TEXT...", help, true, [target](const auto& values) { *target = values; }});
+}
+
+const Flags::Flag& Flags::Find(const std::string& name) const {
+  std::vector<std::string> names;
+  for (const Flag& flag : flags_) {
+    if (flag.name == name) return flag;
+    names.push_back(flag.name);
+  }
+  throw UsageError("unknown flag " + name + DidYouMean(name, names) + "; see --help");
+}
+
+void Flags::Parse(const std::vector<std::string>& words) const {
+  for (size_t i = 0; i < words.size();) {
+    if (!words[i].starts_with("--")) {
+      throw UsageError("'" + words[i] + "' is not a flag; see --help");
+    }
+    const size_t equals = words[i].find('=');
+    const Flag& flag = Find(words[i].substr(0, equals));
+    std::vector<std::string> values;
+    if (equals != std::string::npos) values.push_back(words[i].substr(equals + 1));
+    ++i;
+    if (!flag.value_name.empty() && values.empty()) {
+      do {
+        if (i == words.size() || words[i].starts_with("--")) break;
+        values.push_back(words[i++]);
+      } while (flag.many);
+    }
+    if (flag.value_name.empty() != values.empty()) {
+      throw UsageError(flag.name + (values.empty() ? " needs a value" : " takes no value"));
+    }
+    flag.set(values);
+  }
+}
+
+std::string Flags::Help() const {
+  std::string help;
+  for (const Flag& flag : flags_) {
+    help += fmt::format("  {:<{}}{}\n", flag.name + " " + flag.value_name, kHelpColumn, flag.help);
+  }
+  return help;
+}
+
+}  // namespace muster::tools

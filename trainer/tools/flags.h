@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace muster::tools {
+
+// A mistake on the command line; the message ends with what to do. Programs exit with 2.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+inline constexpr int kUsageExitCode = 2;
+
+// Command-line flags in the style of Python's argparse: --name VALUE, --name=VALUE, --name V1 V2
+// ..., --switch. The targets must outlive Parse.
+class Flags {
+ public:
+  void Switch(const std::string& name, bool* target, const std::string& help);
+  void Text(const std::string& name, std::string* target, const std::string& help);
+  // At least `minimum`.
+  void Integer(const std::string& name, int64_t* target, int64_t minimum, const std::string& help);
+  void List(const std::string& name, std::vector<std::string>* target, const std::string& help);
+
+  // Throws UsageError: an unknown flag (with the nearest one), a missing or wrong value, a stray
+  // word.
+  void Parse(const std::vector<std::string>& words) const;
+
+  // One line a flag.
+  std::string Help() const;
+
+ private:
+  struct Flag {
+    std::string name;
+    std::string value_name;  // empty: takes none
+    std::string help;
+    bool many = false;
+    std::function<void(const std::vector<std::string>& values)> set;
+  };
+
+  const Flag& Find(const std::string& name) const;
+
+  std::vector<Flag> flags_;
+};
+
+}  // namespace muster::tools

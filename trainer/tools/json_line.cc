@@ -1,0 +1,120 @@
+#include "trainer/tools/json_line.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "trainer/tokenizer/utf8.h"
+#include "trainer/tools/json_scanner.h"
+
+namespace muster::tools {
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+// What stands under a key, until a later one of the same name replaces it.
+struct Found {
+  bool present = false;
+  std::string problem;  // why the value can't be used
+  Texts texts;
+};
+
+void CheckEncoding(std::string_view line) {
+  const size_t valid = tokenizer::ValidUtf8Prefix(line);
+  if (valid < line.size()) throw LineError(valid + 1, "not valid UTF-8");
+  if (line.starts_with(kByteOrderMark)) {
+    throw LineError(1, "a byte order mark; save the file as UTF-8 without one");
+  }
+}
+
+void ReadText(JsonScanner& scanner, Found& found) {
+  std::string text;
+  if (!scanner.ReadString(text)) found.problem = "the text holds half of a surrogate pair";
+  found.texts.push_back(std::move(text));
+}
+
+void ReadList(JsonScanner& scanner, Found& found) {
+  scanner.Expect('[', "a list");
+  scanner.SkipSpace();
+  if (scanner.Take(']')) return;
+  do {
+    scanner.SkipSpace();
+    if (scanner.Peek() == '"') {
+      ReadText(scanner, found);
+    } else {
+      scanner.SkipValue();
+      found.problem = "the list holds something other than a text";
+    }
+    scanner.SkipSpace();
+  } while (scanner.Take(','));
+  scanner.Expect(']', "',' or ']'");
+}
+
+Found ReadFound(JsonScanner& scanner) {
+  Found found;
+  found.present = true;
+  if (scanner.Peek() == '"') {
+    ReadText(scanner, found);
+  } else if (scanner.Peek() == '[') {
+    ReadList(scanner, found);
+  } else {
+    scanner.SkipValue();
+    found.problem = "the value is neither a text nor a list of texts";
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<Texts> ReadJsonLine(std::string_view line, const std::vector<std::string>& keys) {
+  CheckEncoding(line);
+  JsonScanner scanner(line);
+  scanner.SkipSpace();
+  if (scanner.AtEnd()) scanner.Fail("an empty line");
+  if (scanner.Peek() != '{') scanner.Fail("expected an object, such as {\"text\": \"...\"}");
+  scanner.Take('{');
+  std::vector<Found> found(keys.size());
+  std::string name;
+  scanner.SkipSpace();
+  if (!scanner.Take('}')) {
+    do {
+      scanner.SkipSpace();
+      if (scanner.Peek() != '"') scanner.Fail("expected a name in double quotes");
+      scanner.ReadString(name);
+      scanner.SkipSpace();
+      scanner.Expect(':', "':' after the name");
+      scanner.SkipSpace();
+      const auto key = std::find(keys.begin(), keys.end(), name);
+      if (key == keys.end()) {
+        scanner.SkipValue();
+      } else {
+        found[static_cast<size_t>(key - keys.begin())] = ReadFound(scanner);
+      }
+      scanner.SkipSpace();
+    } while (scanner.Take(','));
+    scanner.Expect('}', "',' or '}'");
+  }
+  scanner.SkipSpace();
+  if (!scanner.AtEnd()) scanner.Fail("something follows the object");
+  std::vector<Texts> texts;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!found[i].present) throw LineError(1, "no key \"" + keys[i] + "\"");
+    if (!found[i].problem.empty()) {
+      throw LineError(1, "key \"" + keys[i] + "\": " + found[i].problem);
+    }
+    texts.push_back(std::move(found[i].texts));
+  }
+  return texts;
+}
+
+std::string ReadJsonString(std::string_view line) {
+  CheckEncoding(line);
+  JsonScanner scanner(line);
+  scanner.SkipSpace();
+  std::string text;
+  if (!scanner.ReadString(text)) scanner.Fail("the text holds half of a surrogate pair");
+  scanner.SkipSpace();
+  if (!scanner.AtEnd()) scanner.Fail("something follows the string");
+  return text;
+}
+
+}  // namespace muster::tools

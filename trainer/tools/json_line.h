@@ -1,0 +1,29 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster::tools {
+
+// Why a line is refused; `column` counts bytes from 1.
+class LineError : public std::runtime_error {
+ public:
+  LineError(size_t at, const std::string& reason) : std::runtime_error(reason), column(at) {}
+  size_t column;
+};
+
+// The texts under one key of a line. A list of texts is one document of several sequences.
+using Texts = std::vector<std::string>;
+
+// Reads the texts under `keys` from one line of JSON (without its line break). The rules are those
+// of Python's json module, which Megatron reads with: NaN and Infinity are numbers, the last of
+// equal keys counts, control characters in strings and a byte order mark are refused, a lone
+// surrogate is refused only where it is used. Pure. Throws LineError.
+std::vector<Texts> ReadJsonLine(std::string_view line, const std::vector<std::string>& keys);
+
+// One string of JSON alone, such as "a\n". Throws LineError.
+std::string ReadJsonString(std::string_view line);
+
+}  // namespace muster::tools
