@@ -1,0 +1,100 @@
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "worker/daemon/reactor.h"
+#include "worker/facts/proc_reader.h"
+#include "worker/ranks/attempt_machine.h"
+#include "worker/ranks/cgroup.h"
+#include "worker/ranks/rank_folder.h"
+#include "worker/ranks/shim_link.h"
+#include "worker/spool/log_spool.h"
+
+namespace muster::worker {
+
+// What all attempts of a node share. Constructed, then immutable.
+struct NodeContext {
+  Reactor& reactor;
+  const facts::ProcReader& proc;
+  ranks::Cgroups& cgroups;
+  std::string state_dir;
+  std::string shim_program;
+  std::string boot_id;
+  // Tells apart several daemons of one user on one machine; part of the marker in the ranks' environment.
+  std::string tag;
+  std::vector<std::pair<std::string, std::string>> base_environment;
+};
+
+// One attempt on this node: the state machine, joined to real shims, files, sweep and log spool. Reactor thread only.
+class AttemptRunner : private ranks::AttemptEffects {
+ public:
+  struct Callbacks {
+    std::function<void()> changed;  // Observe() gives something new; at most every 10 ms
+    std::function<void()> logs;     // Spool() has something to send
+  };
+
+  // A new attempt: makes the rank folders of `wish`, which must have been found acceptable. Apply comes next.
+  static absl::StatusOr<std::unique_ptr<AttemptRunner>> Create(const NodeContext& node,
+                                                               const v1::Desired& wish,
+                                                               Callbacks callbacks);
+  // What an earlier daemon left in `folder`: finds its shims again and carries on.
+  static absl::StatusOr<std::unique_ptr<AttemptRunner>> Load(const NodeContext& node,
+                                                             const std::string& folder,
+                                                             Callbacks callbacks);
+  ~AttemptRunner() override;
+  AttemptRunner(const AttemptRunner&) = delete;
+  AttemptRunner& operator=(const AttemptRunner&) = delete;
+
+  void Apply(const v1::Desired& wish);
+  void Ack(const v1::LogAck& ack);
+  // Why the last wish was refused, "" if it was not; part of Observe.
+  void set_refused(std::string reason) { refused_ = std::move(reason); }
+  v1::Observed Observe() const;
+
+  spool::LogSpool& spool() { return spool_; }
+  const AttemptRecord& record() const { return machine_.record(); }
+  // Nothing of it lives.
+  bool Idle() const { return machine_.Idle(); }
+  // Only the tombstone is left.
+  bool Forgotten() const { return record().forgotten_ns() != 0; }
+
+ private:
+  AttemptRunner(const NodeContext& node, std::string folder, AttemptRecord record,
+                const AckRecord& acks, Callbacks callbacks);
+  void AdoptShims();
+  void TakeStatus(uint32_t rank, const shim::ShimStatus& status);
+  void TakeGone(uint32_t rank, const std::optional<shim::ShimStatus>& last);
+  ranks::ShimLink::Callbacks LinkCallbacks(uint32_t rank);
+  void Settle();
+
+  // AttemptEffects
+  std::string Spawn(uint32_t rank) override;
+  void Command(uint32_t rank, shim::ShimCommand command) override;
+  ranks::ScanResult Scan() override;
+  void Signal(const ranks::Leftover& leftover, int signal) override;
+  void KillCgroup() override;
+  std::string ErrorRecord(uint32_t rank) override;
+  void Save(const AttemptRecord& record) override;
+  void Changed() override;
+  void Ended() override;
+
+  const NodeContext& node_;
+  const std::string folder_;
+  Callbacks callbacks_;
+  ranks::AttemptMachine machine_;
+  spool::LogSpool spool_;
+  std::map<uint32_t, std::unique_ptr<ranks::ShimLink>> links_;
+  bool outside_cgroup_ = false;  // some rank could not join it
+  std::string refused_;
+  std::string saved_;  // the record as it is on disk
+  Reactor::TimerId tick_timer_ = 0;
+  Reactor::TimerId flush_timer_ = 0;
+  Reactor::TimerId acks_timer_ = 0;
+};
+
+}  // namespace muster::worker

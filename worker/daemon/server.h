@@ -1,0 +1,40 @@
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "worker/daemon/listener.h"
+#include "worker/daemon/options.h"
+#include "worker/daemon/reactor.h"
+#include "worker/daemon/state_dir.h"
+
+namespace muster::worker {
+
+// A whole musterd: node context, worker, gRPC server and listeners on one reactor. Used by main on its only thread.
+class Server {
+ public:
+  // `shim_program` is the path of muster-shim.
+  Server(const Options& options, StateDir state, std::string shim_program);
+  ~Server();
+
+  // Listens; the error says which address and why. Before any thread is started.
+  absl::Status Listen();
+  // Takes up what an earlier daemon left and serves until SIGTERM, SIGINT or the idle limit. Ranks live on.
+  void Run();
+
+ private:
+  struct Parts;
+  void WatchSignals();
+  void CheckIdle();
+
+  const Options options_;
+  const StateDir state_;
+  const std::string shim_program_;
+  std::vector<UniqueFd> sockets_;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace muster::worker

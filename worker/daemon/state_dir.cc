@@ -1,0 +1,87 @@
+#include "worker/daemon/state_dir.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include "common/status.h"
+
+namespace muster::worker {
+namespace {
+
+constexpr char kLockFile[] = "lock";
+
+// In /var/tmp anybody can make a folder of our name first.
+absl::Status CheckOurs(const std::string& path) {
+  struct stat info;
+  if (lstat(path.c_str(), &info) != 0) return PosixError("state folder " + path);
+  if (!S_ISDIR(info.st_mode)) {
+    return absl::FailedPreconditionError("state folder " + path + " is not a folder");
+  }
+  if (info.st_uid != getuid()) {
+    return absl::PermissionDeniedError("state folder " + path + " belongs to uid " +
+                                       std::to_string(info.st_uid) + ", not to you (uid " +
+                                       std::to_string(getuid()) + "): choose another with --state-dir");
+  }
+  if ((info.st_mode & 077) != 0 && chmod(path.c_str(), 0700) != 0) {
+    return PosixError("chmod 0700 " + path);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MakePrivate(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return PosixError("create " + path);
+  return CheckOurs(path);
+}
+
+std::string ReadPid(int fd) {
+  char text[32];
+  const ssize_t n = pread(fd, text, sizeof text, 0);
+  std::string pid(text, n > 0 ? static_cast<size_t>(n) : 0);
+  while (!pid.empty() && pid.back() == '\n') pid.pop_back();
+  return pid;
+}
+
+}  // namespace
+
+std::string StateDirPath(const std::string& given, const std::string& name) {
+  if (!given.empty()) return std::filesystem::absolute(given).lexically_normal();
+  const char* parent = std::getenv("MUSTER_STATE");
+  if (parent != nullptr && *parent != '\0') {
+    return std::filesystem::absolute(std::string(parent) + "/" + name).lexically_normal();
+  }
+  return "/var/tmp/muster-" + std::to_string(getuid()) + "/" + name;
+}
+
+absl::StatusOr<StateDir> OpenStateDir(const std::string& given) {
+  StateDir state;
+  state.path = given;
+  while (state.path.size() > 1 && state.path.back() == '/') state.path.pop_back();
+  const std::filesystem::path parent = std::filesystem::path(state.path).parent_path();
+  std::error_code error;
+  std::filesystem::create_directories(parent.parent_path(), error);
+  // The usual parent is our own too; another one (/tmp, /data) may be anybody's.
+  if (parent.filename() == "muster-" + std::to_string(getuid())) {
+    MUSTER_RETURN_IF_ERROR(MakePrivate(parent));
+  } else {
+    std::filesystem::create_directories(parent, error);
+  }
+  MUSTER_RETURN_IF_ERROR(MakePrivate(state.path));
+  const std::string lock = state.path + "/" + kLockFile;
+  state.lock.reset(open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!state.lock) return PosixError("open " + lock);
+  if (flock(state.lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return PosixError("lock " + lock);
+    return absl::AlreadyExistsError("another musterd (pid " + ReadPid(state.lock.get()) +
+                                    ") already serves " + state.path +
+                                    ": use it, or give this one another --name or --state-dir");
+  }
+  return state;
+}
+
+}  // namespace muster::worker

@@ -1,0 +1,205 @@
+#include "worker/daemon/worker.h"
+
+#include <algorithm>
+
+#include "common/log.h"
+#include "common/status.h"
+#include "common/version.h"
+#include "worker/ranks/reconcile.h"
+
+namespace muster::worker {
+namespace {
+
+// A tombstone keeps old wishes away; no message is a week late.
+constexpr std::chrono::hours kTombstoneLife(24 * 7);
+
+}  // namespace
+
+Worker::Worker(const NodeContext& node, HelloMaker hello)
+    : node_(node), hello_(std::move(hello)), prober_(node.reactor, node.proc, node.state_dir) {}
+
+void Worker::LoadAttempts() {
+  for (const std::string& folder : ranks::FindAttempts(node_.state_dir)) {
+    auto record = ranks::LoadRecord(folder);
+    if (absl::IsNotFound(record.status())) {
+      // The daemon died while it wrote the folders: nothing was accepted, nothing runs.
+      ranks::DropAttempt(folder);
+      continue;
+    }
+    if (!record.ok()) {
+      log::Error("left alone: " + std::string(record.status().message()));
+      continue;
+    }
+    const std::chrono::nanoseconds age(node_.reactor.clock().RealtimeNs() - record->forgotten_ns());
+    if (record->forgotten_ns() != 0 && age > kTombstoneLife) {
+      ranks::DropAttempt(folder);
+      continue;
+    }
+    auto runner = AttemptRunner::Load(node_, folder, RunnerCallbacks(record->id()));
+    if (!runner.ok()) {
+      log::Error("left alone: " + std::string(runner.status().message()));
+      continue;
+    }
+    attempts_[ranks::AttemptName(record->id())] = *std::move(runner);
+  }
+}
+
+AttemptRunner::Callbacks Worker::RunnerCallbacks(const v1::AttemptId& id) {
+  const std::string name = ranks::AttemptName(id);
+  const std::string controller = id.controller_id();
+  return {[this, name] {
+            const auto it = attempts_.find(name);
+            if (it != attempts_.end()) SendObserved(*it->second);
+          },
+          [this, controller] { PumpLogs(controller); }};
+}
+
+Session* Worker::SessionOf(const std::string& controller_id) const {
+  const auto it = sessions_.find(controller_id);
+  return it == sessions_.end() ? nullptr : it->second.get();
+}
+
+Session* Worker::WelcomedSessionOf(const std::string& controller_id) const {
+  Session* session = SessionOf(controller_id);
+  return session != nullptr && session->welcomed ? session : nullptr;
+}
+
+void Worker::OnMessage(const std::shared_ptr<Session>& session, v1::AttachRequest message) {
+  if (message.has_hello()) {
+    TakeHello(session, message.hello());
+  } else if (session->controller_id.empty()) {
+    session->Close(absl::FailedPreconditionError("the first message must be a hello"));
+  } else if (SessionOf(session->controller_id) != session.get()) {
+    // Replaced by a newer stream; what it still says is old.
+  } else if (message.has_desired()) {
+    TakeDesired(*session, message.desired());
+  } else if (message.has_probe()) {
+    TakeProbe(*session, message.probe());
+  } else if (message.has_log_ack()) {
+    v1::AttemptId id = message.log_ack().id();
+    const auto it = attempts_.find(ranks::AttemptName(id));
+    if (it != attempts_.end() && id.controller_id() == session->controller_id) {
+      it->second->Ack(message.log_ack());
+      PumpLogs(session->controller_id);
+    }
+  }
+  session->ReadNext();
+}
+
+void Worker::TakeHello(const std::shared_ptr<Session>& session, const v1::ControllerHello& hello) {
+  if (hello.protocol() != kProtocol) {
+    session->Close(absl::FailedPreconditionError(
+        "controller speaks protocol " + std::to_string(hello.protocol()) + ", this musterd (" +
+        kVersion + ") speaks " + std::to_string(kProtocol) + ": install the same version on both"));
+    return;
+  }
+  if (!ranks::IsSafeName(hello.controller_id())) {
+    session->Close(absl::InvalidArgumentError("controller id '" + hello.controller_id() +
+                                              "': 1 to 64 of A-Z a-z 0-9 . _ -"));
+    return;
+  }
+  if (!session->controller_id.empty()) {
+    session->Close(absl::FailedPreconditionError("a second hello"));
+    return;
+  }
+  session->controller_id = hello.controller_id();
+  std::shared_ptr<Session>& current = sessions_[hello.controller_id()];
+  if (current != nullptr) {
+    current->Close(absl::AbortedError("replaced by a newer stream of the same controller"));
+  }
+  current = session;
+  log::Info("controller " + hello.controller_id() + " (" + hello.version() + ") connected");
+  hello_([this, session](v1::WorkerHello answer) { Welcome(session, std::move(answer)); });
+}
+
+void Worker::Welcome(const std::shared_ptr<Session>& session, v1::WorkerHello hello) {
+  const std::string controller = session->controller_id;
+  v1::AttachResponse answer;
+  *answer.mutable_hello() = std::move(hello);
+  session->Send(std::move(answer));
+  session->welcomed = true;
+  if (SessionOf(controller) != session.get()) return;
+  for (const auto& [name, runner] : attempts_) {
+    if (runner->record().id().controller_id() != controller) continue;
+    runner->spool().Rewind();
+    if (!runner->Forgotten()) SendObserved(*runner);
+  }
+  PumpLogs(controller);
+}
+
+void Worker::TakeDesired(Session& session, const v1::Desired& wish) {
+  const std::string name = ranks::AttemptName(wish.id());
+  const auto it = attempts_.find(name);
+  AttemptRunner* runner = it == attempts_.end() ? nullptr : it->second.get();
+  std::string refusal = ranks::Refusal(wish, runner == nullptr ? nullptr : &runner->record(),
+                                       session.controller_id);
+  if (refusal.empty() && runner == nullptr) {
+    auto created = AttemptRunner::Create(node_, wish, RunnerCallbacks(wish.id()));
+    if (created.ok()) {
+      runner = created->get();
+      attempts_[name] = *std::move(created);
+    } else {
+      refusal = std::string(created.status().message());
+    }
+  }
+  if (!refusal.empty()) {
+    log::Warning("refused: " + refusal);
+    v1::AttachResponse answer;
+    if (runner != nullptr) {
+      runner->set_refused(refusal);
+      *answer.mutable_observed() = runner->Observe();
+    } else {
+      *answer.mutable_observed()->mutable_id() = wish.id();
+      answer.mutable_observed()->set_refused(refusal);
+    }
+    session.Send(std::move(answer));
+    return;
+  }
+  log::Info("attempt " + name + ": " + v1::Goal_Name(wish.goal()) +
+            (wish.stop_reason().empty() ? "" : " (" + wish.stop_reason() + ")"));
+  if (wish.goal() != v1::GOAL_PREPARED) prober_.ReleasePort(name);
+  runner->Apply(wish);
+}
+
+void Worker::TakeProbe(Session& session, const v1::Probe& probe) {
+  v1::AttachResponse answer;
+  *answer.mutable_probe_result() = prober_.Probe(probe, ranks::AttemptName(probe.id()));
+  session.Send(std::move(answer));
+}
+
+void Worker::SendObserved(const AttemptRunner& runner) {
+  Session* session = WelcomedSessionOf(runner.record().id().controller_id());
+  if (session == nullptr) return;
+  v1::AttachResponse message;
+  *message.mutable_observed() = runner.Observe();
+  session->Send(std::move(message));
+}
+
+void Worker::PumpLogs(const std::string& controller_id) {
+  Session* session = WelcomedSessionOf(controller_id);
+  if (session == nullptr) return;
+  for (const auto& [name, runner] : attempts_) {
+    if (runner->record().id().controller_id() == controller_id && !runner->Forgotten()) {
+      runner->spool().Pump(*session);
+    }
+  }
+}
+
+void Worker::OnWritable(const std::shared_ptr<Session>& session) {
+  PumpLogs(session->controller_id);
+}
+
+void Worker::OnClosed(const std::shared_ptr<Session>& session) {
+  const auto it = sessions_.find(session->controller_id);
+  if (it == sessions_.end() || it->second != session) return;
+  log::Info("controller " + session->controller_id + " disconnected");
+  sessions_.erase(it);
+}
+
+bool Worker::Idle() const {
+  return sessions_.empty() && std::all_of(attempts_.begin(), attempts_.end(), [](const auto& a) {
+           return a.second->Idle();
+         });
+}
+
+}  // namespace muster::worker

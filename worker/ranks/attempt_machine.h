@@ -1,0 +1,117 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/clock.h"
+#include "muster/v1/worker.pb.h"
+#include "worker/ranks/leftover.h"
+#include "worker/ranks/record.pb.h"
+#include "worker/shim/shim_status.h"
+
+namespace muster::ranks {
+
+// What the state machine of an attempt asks the world for. All calls return at once.
+class AttemptEffects {
+ public:
+  virtual ~AttemptEffects() = default;
+  // Starts the shim of a rank whose spec is on disk. "" or why it could not be started.
+  virtual std::string Spawn(uint32_t rank) = 0;
+  // Tells the shim, if it lives.
+  virtual void Command(uint32_t rank, shim::ShimCommand command) = 0;
+  // Processes of the attempt that live now, without shims.
+  virtual ScanResult Scan() = 0;
+  // Signals one process found by Scan, if it is still the same one.
+  virtual void Signal(const Leftover& leftover, int signal) = 0;
+  // SIGKILL to the attempt's whole cgroup, where there is one.
+  virtual void KillCgroup() = 0;
+  // The rank's TORCHELASTIC_ERROR_FILE, at most 64 KiB.
+  virtual std::string ErrorRecord(uint32_t rank) = 0;
+  // Makes the record durable before it returns.
+  virtual void Save(const worker::AttemptRecord& record) = 0;
+  // The record, and what Observed shows, has changed; it becomes durable soon. A shim's own exit record bridges the gap.
+  virtual void Changed() = 0;
+  // The end is verified; the cgroup may go.
+  virtual void Ended() = 0;
+};
+
+// The state machine of one attempt on this node: takes wishes, shim messages and time, asks AttemptEffects for what must
+// happen. It has no clock of its own, no I/O and no threads; docs/protocol.md has its tables. Reactor thread only.
+//
+// The end of an attempt, whether by a stop or because all ranks ended by themselves:
+//   TERM  SIGTERM+SIGCONT to every rank's tree (once); when all ranks have ended, whatever is left of their trees has
+//         until the deadline too (the grace of a stop; 2 s after a natural end)
+//   KILL  SIGKILL to everything that is left, repeated until nothing is left or 5 s have passed
+//   DONE  the EndReport names what was swept and what survived
+class AttemptMachine {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  // `record` is a new or a loaded one. Both references outlive the machine.
+  AttemptMachine(worker::AttemptRecord record, AttemptEffects& effects, const Clock& clock);
+
+  // An accepted wish (see Refusal). The record is saved before anything happens.
+  void Apply(const v1::Desired& wish);
+  // The shim of `rank` said something.
+  void OnStatus(uint32_t rank, const shim::ShimStatus& status);
+  // The shim of `rank` is gone; `last` is its exit record, if it left one.
+  void OnGone(uint32_t rank, const std::optional<shim::ShimStatus>& last);
+  // A restarted daemon has found this rank's shim again.
+  void OnAdopted(uint32_t rank) { live_shims_.insert(rank); }
+  // A restarted daemon found neither shim nor exit record of a rank that was never started: starts its shim.
+  void Respawn(uint32_t rank);
+  // Time has passed, or the above calls of an adoption are over.
+  void Tick();
+  // When Tick must be called next.
+  std::optional<TimePoint> NextTick() const { return next_tick_; }
+
+  // The files are gone: only a tombstone stays, so that an old wish cannot bring the attempt back.
+  void MarkForgotten();
+  // GOAL_FORGOTTEN was accepted and nothing lives: the files may go.
+  bool MayForget() const {
+    return record_.goal() == v1::GOAL_FORGOTTEN && record_.forgotten_ns() == 0 &&
+           record_.phase() == worker::END_PHASE_DONE && live_shims_.empty();
+  }
+
+  // What the controller is told; without Observed.refused.
+  v1::Observed Observe() const;
+  const worker::AttemptRecord& record() const { return record_; }
+  // No process of this attempt is known to live.
+  bool Idle() const { return live_shims_.empty() && AllEnded(); }
+
+ private:
+  v1::RankStatus* Find(uint32_t rank);
+  bool AllEnded() const;
+  bool Reached() const;
+  void SpawnRank(v1::RankStatus& rank);
+  void TakeExit(v1::RankStatus& rank, const shim::ShimStatus& status);
+  // Notes the stop in the record; true if the ranks must be told.
+  bool PlanStop(std::chrono::nanoseconds grace);
+  void SendTerm();
+  void EnterPhase(worker::EndPhase phase, TimePoint deadline);
+  void EnterKill();
+  void Sweep(TimePoint now);
+  void EndLeftovers(const std::vector<Leftover>& leftovers);
+  void Finish(const ScanResult& last);
+  void CommandAll(shim::ShimCommand command);
+  TimePoint Deadline() const;
+
+  worker::AttemptRecord record_;
+  AttemptEffects& effects_;
+  const Clock& clock_;
+  std::set<uint32_t> live_shims_;
+  std::optional<TimePoint> next_tick_;
+  // When the last rank ended: the trees get a moment to fall before anyone is called a leftover.
+  std::optional<TimePoint> all_ended_;
+  std::map<std::pair<pid_t, uint64_t>, Leftover> swept_;
+  std::set<std::pair<pid_t, uint64_t>> terminated_;
+  std::map<uint32_t, std::string> lost_bytes_;
+};
+
+}  // namespace muster::ranks

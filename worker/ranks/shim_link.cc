@@ -1,0 +1,178 @@
+#include "worker/ranks/shim_link.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "common/log.h"
+#include "common/status.h"
+#include "worker/shim/frame.h"
+
+namespace muster::ranks {
+namespace {
+
+constexpr uint64_t kMaxExitRecord = 1u << 20;
+
+// Rank folders are longer than the 108 bytes of a socket address: go through a descriptor of the folder.
+class FolderAddress {
+ public:
+  explicit FolderAddress(const std::string& folder)
+      : folder_(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {
+    address_.sun_family = AF_UNIX;
+    const std::string path =
+        "/proc/self/fd/" + std::to_string(folder_.get()) + "/" + shim::kSocketFile;
+    std::strncpy(address_.sun_path, path.c_str(), sizeof address_.sun_path - 1);
+  }
+  bool ok() const { return static_cast<bool>(folder_); }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address_); }
+
+ private:
+  const UniqueFd folder_;
+  sockaddr_un address_{};
+};
+
+absl::StatusOr<UniqueFd> Connect(const std::string& folder) {
+  const FolderAddress address(folder);
+  if (!address.ok()) return PosixError("open " + folder);
+  UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return PosixError("socket");
+  if (connect(fd.get(), address.get(), sizeof(sockaddr_un)) != 0) {
+    return PosixError("connect " + folder + "/" + shim::kSocketFile);
+  }
+  return fd;
+}
+
+absl::StatusOr<UniqueFd> Listen(const std::string& folder) {
+  const FolderAddress address(folder);
+  if (!address.ok()) return PosixError("open " + folder);
+  UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!fd) return PosixError("socket");
+  unlink((folder + "/" + shim::kSocketFile).c_str());
+  if (bind(fd.get(), address.get(), sizeof(sockaddr_un)) != 0 || listen(fd.get(), 8) != 0) {
+    return PosixError("listen on " + folder + "/" + shim::kSocketFile);
+  }
+  return fd;
+}
+
+absl::StatusOr<pid_t> SpawnShim(const std::string& program, const std::string& folder,
+                                int listener) {
+  const std::string log = folder + "/" + shim::kShimLogFile;
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 2, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  posix_spawn_file_actions_adddup2(&actions, listener, shim::kListenFd);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  sigset_t all;
+  sigfillset(&all);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  // An empty environment: nothing of the daemon's, and no marker, reaches the shim.
+  const char* argv[] = {"muster-shim", folder.c_str(), nullptr};
+  const char* envp[] = {nullptr};
+  pid_t pid = 0;
+  const int error = posix_spawn(&pid, program.c_str(), &actions, &attributes,
+                                const_cast<char**>(argv), const_cast<char**>(envp));
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return PosixError("start " + program, error);
+  return pid;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ShimLink>> ShimLink::Spawn(worker::Reactor& reactor,
+                                                          const std::string& program,
+                                                          const std::string& folder,
+                                                          Callbacks callbacks) {
+  MUSTER_ASSIGN_OR_RETURN(UniqueFd listener, Listen(folder));
+  // dup2 onto itself would keep the close-on-exec flag.
+  if (listener.get() == shim::kListenFd) {
+    listener = UniqueFd(fcntl(listener.get(), F_DUPFD_CLOEXEC, shim::kListenFd + 1));
+  }
+  MUSTER_ASSIGN_OR_RETURN(UniqueFd socket, Connect(folder));
+  MUSTER_ASSIGN_OR_RETURN(const pid_t pid, SpawnShim(program, folder, listener.get()));
+  return std::unique_ptr<ShimLink>(
+      new ShimLink(reactor, folder, std::move(socket), pid, std::move(callbacks)));
+}
+
+absl::StatusOr<std::unique_ptr<ShimLink>> ShimLink::Adopt(worker::Reactor& reactor,
+                                                          const std::string& folder,
+                                                          Callbacks callbacks) {
+  absl::StatusOr<UniqueFd> socket = Connect(folder);
+  if (!socket.ok()) return absl::NotFoundError(socket.status().message());
+  return std::unique_ptr<ShimLink>(
+      new ShimLink(reactor, folder, *std::move(socket), 0, std::move(callbacks)));
+}
+
+ShimLink::ShimLink(worker::Reactor& reactor, std::string folder, UniqueFd socket, pid_t shim_pid,
+                   Callbacks callbacks)
+    : reactor_(reactor),
+      folder_(std::move(folder)),
+      socket_(std::move(socket)),
+      shim_pid_(shim_pid),
+      callbacks_(std::move(callbacks)) {
+  reactor_.Watch(socket_.get(), [this] { Read(); });
+}
+
+ShimLink::~ShimLink() {
+  if (socket_) reactor_.Unwatch(socket_.get());
+}
+
+void ShimLink::Send(shim::ShimCommand command) {
+  const auto byte = static_cast<uint8_t>(command);
+  // One byte fits the socket's buffer unless the shim hangs; a shim that is gone is told by Read.
+  if (send(socket_.get(), &byte, 1, MSG_NOSIGNAL) < 0 && errno != EPIPE && errno != ECONNRESET) {
+    log::Warning("shim in " + folder_ + " takes no commands: " + std::strerror(errno));
+  }
+}
+
+void ShimLink::Read() {
+  std::array<char, 65536> packet;
+  while (true) {
+    const ssize_t n = recv(socket_.get(), packet.data(), packet.size(), 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return;
+    if (n <= 0) break;
+    std::string error;
+    const auto status =
+        shim::DecodeShimStatus({packet.data(), static_cast<size_t>(n)}, error);
+    if (!status) {
+      log::Warning("shim in " + folder_ + " sent a bad message: " + error);
+      continue;
+    }
+    shim_pid_ = status->shim_pid;
+    // One message a call: the callback may destroy this link; epoll calls again for the rest.
+    callbacks_.status(*status);
+    return;
+  }
+  reactor_.Unwatch(socket_.get());
+  socket_.reset();
+  const auto gone = std::move(callbacks_.gone);
+  gone(ReadExitRecord(folder_));
+}
+
+std::optional<shim::ShimStatus> ReadExitRecord(const std::string& folder) {
+  std::string error;
+  const auto file =
+      shim::ReadWholeFile(folder + "/" + shim::kExitFile, kMaxExitRecord, error);
+  if (!file) return std::nullopt;
+  auto status = shim::DecodeShimStatus(*file, error);
+  if (!status) log::Warning(folder + "/" + shim::kExitFile + ": " + error);
+  return status;
+}
+
+}  // namespace muster::ranks

@@ -1,0 +1,288 @@
+#include "worker/shim/shim.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "worker/shim/frame.h"
+#include "worker/shim/rank_child.h"
+
+namespace muster::shim {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Growth of the logs is told at most this often; changes of state at once.
+constexpr milliseconds kGrowthInterval(20);
+// A prepared shim that no daemon has asked for anything this long is an orphan.
+constexpr std::chrono::minutes kPreparedOrphanLimit(10);
+
+void Complain(const std::string& message) {
+  const std::string line = "muster-shim: " + message + "\n";
+  (void)!write(STDERR_FILENO, line.data(), line.size());
+}
+
+// Whether only the sizes of the logs differ.
+bool OnlyGrowth(ShimStatus a, const ShimStatus& b) {
+  for (size_t i = 0; i < kNumStreams; ++i) {
+    a.streams[i].size = b.streams[i].size;
+    a.streams[i].lost = b.streams[i].lost;
+  }
+  return a == b;
+}
+
+}  // namespace
+
+Shim::Shim(RankSpec spec, UniqueFd listener, const Clock& clock, const facts::ProcReader& proc)
+    : spec_(std::move(spec)), clock_(clock), proc_(proc), listener_(std::move(listener)) {
+  client_lost_ = clock_.Now();
+  status_.shim_pid = getpid();
+  if (const auto stat = proc_.Stat(getpid())) status_.shim_start_ticks = stat->start_ticks;
+}
+
+int Shim::Run() {
+  if (!Setup()) return 1;
+  while (!MayEnd()) Poll();
+  if (status_.Ended() && !recorded_complete_) Record();
+  Publish(true);
+  unlink(kSocketFile);
+  return 0;
+}
+
+bool Shim::Setup() {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  // A full disk must end in an error, a vanished daemon in EPIPE, and a terminal is nothing to us.
+  for (const int sig : {SIGPIPE, SIGXFSZ, SIGHUP, SIGINT, SIGTERM, SIGQUIT}) signal(sig, SIG_IGN);
+  sigset_t mask;
+  sigemptyset(&mask);
+  sigaddset(&mask, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &mask, nullptr);
+  child_signals_.reset(signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!child_signals_) {
+    Complain(std::string("signalfd: ") + std::strerror(errno));
+    return false;
+  }
+  fcntl(listener_.get(), F_SETFL, O_NONBLOCK);
+  for (size_t i = 0; i < kNumStreams; ++i) {
+    pumps_[i] = std::make_unique<StreamPump>(kLogFiles[i], kTimesFiles[i], clock_);
+    if (!pumps_[i]->error().empty() && status_.error.empty()) {
+      status_.state = ShimState::kFailed;
+      status_.exit_code = 126;
+      status_.ended_ns = clock_.RealtimeNs();
+      status_.error = pumps_[i]->error();
+    }
+  }
+  return true;
+}
+
+void Shim::Poll() {
+  pollfd fds[3 + kNumStreams];
+  nfds_t count = 0;
+  const auto add = [&](int fd) { fds[count++] = {fd, POLLIN, 0}; };
+  add(listener_.get());
+  add(client_.get());  // poll ignores -1
+  add(child_signals_.get());
+  for (const auto& pump : pumps_) add(pump->fd());
+  int timeout_ms = -1;
+  if (client_ && status_ != sent_) {
+    timeout_ms = static_cast<int>(kGrowthInterval.count());
+  } else if (status_.state == ShimState::kPrepared) {
+    timeout_ms = 60'000;
+  }
+  if (poll(fds, count, timeout_ms) < 0 && errno != EINTR) {
+    Complain(std::string("poll: ") + std::strerror(errno));
+    return;
+  }
+  // The end of the rank is told before its last bytes are moved: exit is not end-of-file.
+  signalfd_siginfo info;
+  while (read(child_signals_.get(), &info, sizeof info) > 0) {
+  }
+  Reap();
+  Accept();
+  ReadCommands();
+  PumpAll();
+  Publish(false);
+}
+
+void Shim::Accept() {
+  while (true) {
+    UniqueFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd) return;
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size);
+    if (peer.uid != getuid() && peer.uid != 0) continue;
+    client_ = std::move(fd);
+    sent_any_ = false;
+  }
+}
+
+void Shim::ReadCommands() {
+  while (client_) {
+    char packet[16];
+    const ssize_t n = recv(client_.get(), packet, sizeof packet, 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return;
+    if (n <= 0) {
+      client_.reset();
+      client_lost_ = clock_.Now();
+      return;
+    }
+    Obey(static_cast<ShimCommand>(packet[0]));
+  }
+}
+
+void Shim::Obey(ShimCommand command) {
+  switch (command) {
+    case ShimCommand::kStart:
+      if (status_.state == ShimState::kPrepared) Start();
+      return;
+    case ShimCommand::kTerminate:
+      if (status_.state != ShimState::kPrepared) Terminate();
+      return;
+    case ShimCommand::kKill:
+      if (status_.state != ShimState::kPrepared) Kill();
+      return;
+    case ShimCommand::kQuit:
+      quit_ = status_.state != ShimState::kRunning;
+      return;
+  }
+  Complain("unknown command " + std::to_string(static_cast<int>(command)));
+}
+
+void Shim::Start() {
+  RankChild child = StartRank(spec_);
+  status_.started_ns = clock_.RealtimeNs();
+  if (child.pid == 0) {
+    status_.state = ShimState::kFailed;
+    status_.error = child.error;
+    status_.exit_code = child.exit_code;
+    status_.ended_ns = status_.started_ns;
+    Publish(true);
+    Record();
+    return;
+  }
+  status_.state = ShimState::kRunning;
+  status_.rank_pid = child.pid;
+  status_.in_cgroup = child.in_cgroup;
+  if (const auto stat = proc_.Stat(child.pid)) status_.rank_start_ticks = stat->start_ticks;
+  for (size_t i = 0; i < kNumStreams; ++i) pumps_[i]->Attach(std::move(child.pipes[i]));
+  Publish(true);
+}
+
+void Shim::Reap() {
+  while (true) {
+    siginfo_t info{};
+    if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WCONTINUED | WNOHANG) != 0 ||
+        info.si_pid == 0) {
+      return;
+    }
+    if (info.si_pid != status_.rank_pid || status_.state != ShimState::kRunning) continue;
+    if (info.si_code == CLD_STOPPED || info.si_code == CLD_CONTINUED) {
+      status_.stopped = info.si_code == CLD_STOPPED;
+      continue;
+    }
+    status_.ended_ns = clock_.RealtimeNs();
+    status_.state = ShimState::kExited;
+    status_.stopped = false;
+    status_.core_dumped = info.si_code == CLD_DUMPED;
+    status_.signal = info.si_code == CLD_EXITED ? 0 : info.si_status;
+    status_.exit_code = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+    Publish(true);
+    Record();
+  }
+}
+
+void Shim::PumpAll() {
+  for (auto& pump : pumps_) pump->Pump();
+  if (!quit_ || !status_.Ended()) return;
+  // The daemon has ended what could be ended; a holder that is left must not hold us. One round took what was there.
+  for (auto& pump : pumps_) {
+    if (!pump->Pump()) pump->Close();
+  }
+}
+
+void Shim::Terminate() {
+  if (status_.state == ShimState::kRunning) status_.term_sent = true;
+  for (const facts::ProcStat& process : facts::Descendants(proc_, getpid())) {
+    if (process.IsZombie() || !terminated_.emplace(process.pid, process.start_ticks).second) {
+      continue;
+    }
+    // TERM first: a stopped process then wakes up with the signal already pending.
+    kill(process.pid, SIGTERM);
+    kill(process.pid, SIGCONT);
+  }
+}
+
+void Shim::Kill() {
+  if (status_.state == ShimState::kRunning) status_.kill_sent = true;
+  // A process may fork between the look and the kill; the daemon repeats the command until nothing is left.
+  for (int round = 0; round < 3; ++round) {
+    bool any = false;
+    for (const facts::ProcStat& process : facts::Descendants(proc_, getpid())) {
+      if (process.IsZombie()) continue;
+      any = true;
+      kill(process.pid, SIGKILL);
+    }
+    if (!any) return;
+  }
+}
+
+bool Shim::MayEnd() {
+  if (status_.state == ShimState::kPrepared) {
+    return quit_ || (!client_ && clock_.Now() - client_lost_ > kPreparedOrphanLimit);
+  }
+  if (!status_.Ended()) return false;
+  for (const auto& pump : pumps_) {
+    if (pump->open()) return false;
+  }
+  if (quit_) return true;
+  siginfo_t info{};
+  const bool no_children = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD;
+  // Also a failed start stays until the daemon has seen it or is gone.
+  return no_children && (!client_ || (sent_any_ && sent_ == status_));
+}
+
+void Shim::Publish(bool urgent) {
+  for (size_t i = 0; i < kNumStreams; ++i) {
+    status_.streams[i].size = pumps_[i]->size();
+    status_.streams[i].lost = pumps_[i]->lost();
+    status_.streams[i].eof = status_.Ended() && !pumps_[i]->open();
+    if (status_.lost_error.empty() && pumps_[i]->lost() > 0) status_.lost_error = pumps_[i]->error();
+  }
+  if (status_.Drained() && !recorded_complete_) {
+    recorded_complete_ = true;
+    Record();
+  }
+  if (!client_ || (sent_any_ && sent_ == status_)) return;
+  const auto now = clock_.Now();
+  if (!urgent && sent_any_ && OnlyGrowth(sent_, status_) && now - last_sent_ < kGrowthInterval) return;
+  const std::string message = EncodeShimStatus(status_);
+  const ssize_t n = send(client_.get(), message.data(), message.size(), MSG_NOSIGNAL);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;  // told again by the next turn
+  if (n < 0) {
+    client_.reset();
+    client_lost_ = now;
+    return;
+  }
+  sent_ = status_;
+  sent_any_ = true;
+  last_sent_ = now;
+}
+
+void Shim::Record() {
+  std::string error;
+  if (!WriteFileAtomic(kExitFile, EncodeShimStatus(status_), error)) Complain(error);
+}
+
+}  // namespace muster::shim

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "common/clock.h"
+#include "common/unique_fd.h"
+#include "worker/facts/proc_reader.h"
+#include "worker/shim/rank_spec.h"
+#include "worker/shim/shim_status.h"
+#include "worker/shim/stream_pump.h"
+
+namespace muster::shim {
+
+// The parent of one rank: a single-threaded poll loop over the daemon's socket, the rank's three pipes and its children.
+// It belongs to nobody: the daemon may die and come back, and finds it by its socket. It ends by itself once the rank has
+// ended, nobody holds the pipes and no descendant is left; until then it keeps the leftovers in its own tree (it is their
+// subreaper), so that they can be found and ended.
+class Shim {
+ public:
+  // The working directory is the rank folder. `listener` is a listening SOCK_SEQPACKET socket.
+  Shim(RankSpec spec, UniqueFd listener, const Clock& clock, const facts::ProcReader& proc);
+
+  // Runs until the end; the program's exit code.
+  int Run();
+
+ private:
+  bool Setup();
+  void Poll();
+  void Accept();
+  void ReadCommands();
+  void Obey(ShimCommand command);
+  void Start();
+  void Reap();
+  void PumpAll();
+  void Terminate();
+  void Kill();
+  bool MayEnd();
+  // Brings status_ up to date with the pumps and sends it if the daemon has not seen it.
+  void Publish(bool urgent);
+  // Once at the rank's end and once when the streams are complete.
+  void Record();
+
+  const RankSpec spec_;
+  const Clock& clock_;
+  const facts::ProcReader& proc_;
+  UniqueFd listener_;
+  UniqueFd client_;  // the newest daemon; an older one is gone or replaced
+  UniqueFd child_signals_;
+  std::array<std::unique_ptr<StreamPump>, kNumStreams> pumps_;
+  ShimStatus status_;
+  ShimStatus sent_;
+  bool sent_any_ = false;
+  bool quit_ = false;
+  bool recorded_complete_ = false;
+  std::set<std::pair<pid_t, uint64_t>> terminated_;  // pid and start time
+  std::chrono::steady_clock::time_point last_sent_{};
+  std::chrono::steady_clock::time_point client_lost_{};
+};
+
+}  // namespace muster::shim
