@@ -1,0 +1,24 @@
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <string>
+#include <vector>
+
+#include "controller/plan/recipe.h"
+
+// Secrets of a recipe: values that ranks get in their environment and that are shown nowhere.
+
+namespace muster::plan {
+
+// Reads each secret from its file (relative to the recipe's folder; ~/ is the home folder; one
+// newline at the end is dropped) or from the submitter's environment. InvalidArgument names the
+// secret, never a value.
+absl::StatusOr<std::vector<v1::EnvVar>> ResolveSecrets(const Recipe& recipe,
+                                                       const Surroundings& surroundings);
+
+// `text` with each secret's value, where it should not be, replaced by "****". Values shorter than
+// four bytes are left: they would turn up by chance.
+std::string MaskSecrets(std::string text, const std::vector<v1::EnvVar>& secrets);
+
+}  // namespace muster::plan

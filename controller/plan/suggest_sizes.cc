@@ -1,0 +1,162 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <tuple>
+
+#include "controller/plan/sizes.h"
+
+// The nearest sizes that fit. Each candidate is put to Fit() itself, so a suggestion can't be
+// wrong, only missing.
+
+namespace muster::plan {
+namespace {
+
+bool Fits(uint32_t world, const v1::Parallel& parallel) {
+  return !Fit(world, parallel, nullptr).has_value();
+}
+
+// The nearest multiples of `step` on both sides of `value`, from 1 to `max`, that `accept` takes.
+std::vector<uint32_t> NearestMultiples(uint64_t value, uint64_t step, uint64_t max,
+                                       const std::function<bool(uint32_t)>& accept) {
+  constexpr int kTries = 1 << 16;
+  std::vector<uint32_t> out;
+  uint64_t below = value / step * step;
+  if (below == value && below > 0) below -= step;
+  for (int i = 0; i < kTries && below > 0; ++i, below -= step) {
+    if (below <= max && accept(static_cast<uint32_t>(below))) {
+      out.push_back(static_cast<uint32_t>(below));
+      break;
+    }
+  }
+  uint64_t above = (value / step + 1) * step;
+  for (int i = 0; i < kTries && above <= max; ++i, above += step) {
+    if (accept(static_cast<uint32_t>(above))) {
+      out.push_back(static_cast<uint32_t>(above));
+      break;
+    }
+  }
+  return out;
+}
+
+std::vector<uint32_t> Divisors(uint32_t n) {
+  std::vector<uint32_t> out;
+  for (uint32_t d = 1; uint64_t{d} * d <= n; ++d) {
+    if (n % d != 0) continue;
+    out.push_back(d);
+    if (d != n / d) out.push_back(n / d);
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+uint64_t Difference(uint64_t a, uint64_t b) {
+  return a > b ? a - b : b - a;
+}
+
+uint64_t ModelParallelSize(const v1::Parallel& p) {
+  return std::min<uint64_t>(std::numeric_limits<uint32_t>::max(), uint64_t{p.tp()} * p.pp()) *
+         p.cp();
+}
+
+// Nearest in the product first, then in the number of sizes that change, then in how much they
+// change.
+std::tuple<uint64_t, int, uint64_t> Distance(const v1::Parallel& a, const v1::Parallel& b) {
+  const int changed = (a.tp() != b.tp()) + (a.pp() != b.pp()) + (a.cp() != b.cp());
+  const uint64_t moved =
+      Difference(a.tp(), b.tp()) + Difference(a.pp(), b.pp()) + Difference(a.cp(), b.cp());
+  return {Difference(ModelParallelSize(a), ModelParallelSize(b)), changed, moved};
+}
+
+std::vector<v1::Parallel> NearestLayouts(uint32_t world, const v1::Parallel& wanted) {
+  std::array<std::optional<v1::Parallel>, 2> best;  // smaller and larger product
+  const std::vector<uint32_t> divisors = Divisors(world);
+  for (const uint32_t tp : divisors) {
+    for (const uint32_t pp : divisors) {
+      if (world % (uint64_t{tp} * pp) != 0) continue;
+      for (const uint32_t cp : divisors) {
+        if (world % (uint64_t{tp} * pp * cp) != 0) continue;
+        v1::Parallel candidate = wanted;
+        candidate.set_tp(tp);
+        candidate.set_pp(pp);
+        candidate.set_cp(cp);
+        auto& slot = best[ModelParallelSize(candidate) > ModelParallelSize(wanted) ? 1 : 0];
+        if (slot && Distance(*slot, wanted) <= Distance(candidate, wanted)) continue;
+        if (Fits(world, candidate)) slot = candidate;
+      }
+    }
+  }
+  std::vector<v1::Parallel> out;
+  for (auto& candidate : best) {
+    if (candidate) out.push_back(*std::move(candidate));
+  }
+  return out;
+}
+
+std::string Or(const std::vector<std::string>& items) {
+  std::string out;
+  for (const std::string& item : items) out += (out.empty() ? "" : " or ") + item;
+  return out;
+}
+
+std::string Numbers(std::string_view what, const std::vector<uint32_t>& numbers) {
+  if (numbers.empty()) return "";
+  std::vector<std::string> items;
+  items.reserve(numbers.size());
+  for (const uint32_t n : numbers) items.push_back(std::to_string(n));
+  return fmt::format(" {}: {}.", what, Or(items));
+}
+
+}  // namespace
+
+Suggestions Suggest(uint32_t world, const v1::Parallel& parallel, Misfit::Kind kind) {
+  Suggestions out;
+  if (kind == Misfit::Kind::kOther) return out;
+  const uint64_t size = ModelParallelSize(parallel);
+  out.worlds = NearestMultiples(world, size, kMaxWorld,
+                                [&](uint32_t candidate) { return Fits(candidate, parallel); });
+  if (kind == Misfit::Kind::kModelParallel) {
+    out.layouts = NearestLayouts(world, parallel);
+    return out;
+  }
+  constexpr uint64_t kMax = std::numeric_limits<uint32_t>::max();
+  const uint64_t dp = world / size;
+  const auto with = [&](auto set) {
+    return [&, set](uint32_t value) {
+      v1::Parallel candidate = parallel;
+      set(candidate, value);
+      return Fits(world, candidate);
+    };
+  };
+  if (parallel.global_batch() > 0) {
+    out.global_batches =
+        NearestMultiples(parallel.global_batch(), uint64_t{parallel.micro_batch()} * dp, kMax,
+                         with([](auto& p, uint32_t value) { p.set_global_batch(value); }));
+    out.micro_batches =
+        NearestMultiples(parallel.micro_batch(), 1, parallel.global_batch(),
+                         with([](auto& p, uint32_t value) { p.set_micro_batch(value); }));
+  } else {
+    out.num_microbatches =
+        NearestMultiples(parallel.num_microbatches(), parallel.pp(), kMax,
+                         with([](auto& p, uint32_t value) { p.set_num_microbatches(value); }));
+  }
+  return out;
+}
+
+std::string SuggestionText(uint32_t world, const Suggestions& suggestions) {
+  std::string out = Numbers("Nearest global batches", suggestions.global_batches) +
+                    Numbers("Nearest numbers of micro-batches", suggestions.num_microbatches) +
+                    Numbers("Nearest micro-batches", suggestions.micro_batches) +
+                    Numbers("Nearest slot counts", suggestions.worlds);
+  std::vector<std::string> layouts;
+  for (const v1::Parallel& p : suggestions.layouts) {
+    layouts.push_back(fmt::format("TP {} x PP {} x CP {}", p.tp(), p.pp(), p.cp()));
+  }
+  if (!layouts.empty()) out += fmt::format(" Nearest sizes for {} slots: {}.", world, Or(layouts));
+  return out.empty() ? out : out.substr(1);
+}
+
+}  // namespace muster::plan
