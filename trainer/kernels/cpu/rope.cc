@@ -36,19 +36,17 @@ inline void Rotate(int64_t half, const Accumulate<T>* cos, const Accumulate<T>* 
 template <typename T>
 MUSTER_VECTORIZE void Unpack(const QkvShape& shape, const Accumulate<T>* cos,
                              const Accumulate<T>* sin, const T* qkv, T* q, T* k, T* v) {
-  const int64_t D = shape.head_dim, S = shape.positions, half = D / 2;
-  for (int64_t b = 0; b < shape.batch; ++b) {
-    for (int64_t s = 0; s < S; ++s) {
-      for (int64_t g = 0; g < shape.groups; ++g) {
-        for (int64_t h = 0; h < shape.heads_per_group; ++h, qkv += D) {
-          const int64_t head = (b * shape.groups + g) * shape.heads_per_group + h;
-          Rotate<T>(half, cos + s * half, sin + s * half, 1, qkv, q + (head * S + s) * D);
-        }
-        const int64_t at = ((b * shape.groups + g) * S + s) * D;
-        Rotate<T>(half, cos + s * half, sin + s * half, 1, qkv, k + at);
-        std::copy_n(qkv + D, D, v + at);
-        qkv += 2 * D;
+  const int64_t D = shape.head_dim, half = D / 2;
+  for (int64_t token = 0; token < shape.batch * shape.positions; ++token) {
+    const Accumulate<T>* const c = cos + token % shape.positions * half;
+    const Accumulate<T>* const s = sin + token % shape.positions * half;
+    for (int64_t g = 0; g < shape.groups; ++g) {
+      for (int64_t h = 0; h < shape.heads_per_group; ++h, qkv += D, q += D) {
+        Rotate<T>(half, c, s, 1, qkv, q);
       }
+      Rotate<T>(half, c, s, 1, qkv, k);
+      std::copy_n(qkv + D, D, v);
+      qkv += 2 * D, k += D, v += D;
     }
   }
 }
@@ -57,19 +55,17 @@ template <typename T>
 MUSTER_VECTORIZE void Pack(const QkvShape& shape, const Accumulate<T>* cos,
                            const Accumulate<T>* sin, const T* dq, const T* dk, const T* dv,
                            T* dqkv) {
-  const int64_t D = shape.head_dim, S = shape.positions, half = D / 2;
-  for (int64_t b = 0; b < shape.batch; ++b) {
-    for (int64_t s = 0; s < S; ++s) {
-      for (int64_t g = 0; g < shape.groups; ++g) {
-        for (int64_t h = 0; h < shape.heads_per_group; ++h, dqkv += D) {
-          const int64_t head = (b * shape.groups + g) * shape.heads_per_group + h;
-          Rotate<T>(half, cos + s * half, sin + s * half, -1, dq + (head * S + s) * D, dqkv);
-        }
-        const int64_t at = ((b * shape.groups + g) * S + s) * D;
-        Rotate<T>(half, cos + s * half, sin + s * half, -1, dk + at, dqkv);
-        std::copy_n(dv + at, D, dqkv + D);
-        dqkv += 2 * D;
+  const int64_t D = shape.head_dim, half = D / 2;
+  for (int64_t token = 0; token < shape.batch * shape.positions; ++token) {
+    const Accumulate<T>* const c = cos + token % shape.positions * half;
+    const Accumulate<T>* const s = sin + token % shape.positions * half;
+    for (int64_t g = 0; g < shape.groups; ++g) {
+      for (int64_t h = 0; h < shape.heads_per_group; ++h, dqkv += D, dq += D) {
+        Rotate<T>(half, c, s, -1, dq, dqkv);
       }
+      Rotate<T>(half, c, s, -1, dk, dqkv);
+      std::copy_n(dv, D, dqkv + D);
+      dqkv += 2 * D, dk += D, dv += D;
     }
   }
 }
