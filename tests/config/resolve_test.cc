@@ -168,7 +168,6 @@ INSTANTIATE_TEST_SUITE_P(
                          "needs --overlap-grad-reduce"},
                     Case{"--save-interval 5", "--save-interval needs --save"},
                     Case{"--finetune", "--finetune needs --load"},
-                    Case{"--load a --load-hf b", "both say where"},
                     Case{"--data-path a --train-data-path b", "excludes"}));
 
 TEST(Resolve, DataIsNeeded) {

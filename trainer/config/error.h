@@ -20,6 +20,7 @@ enum class ExitCode : int {
   kNan = 72,
   kCheckpoint = 74,
   kSignalSaved = 75,  // SIGTERM: saved, then left
+  kTerminated = 143,  // SIGTERM, and nowhere to save
 };
 
 class TrainerError : public std::runtime_error {

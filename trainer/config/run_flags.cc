@@ -59,7 +59,8 @@ std::vector<Flag> RunFlags() {
        {},
        {"override-opt-param-scheduler"}},
       {"load-hf", checkpoint, StringRef(FIELD(load_hf)),
-       "start from a Hugging Face folder; sizes that are not given come from its config.json"},
+       "start from a Hugging Face folder, unless --load finds a checkpoint; sizes that are not "
+       "given come from its config.json"},
       {"save-hf", checkpoint, StringRef(FIELD(save_hf)),
        "write the final weights as a Hugging Face folder"},
 

@@ -166,9 +166,6 @@ void CheckSchedule(const CommandLine& line, const RunSizes& sizes) {
 
 void CheckFiles(const TrainConfig& c) {
   Require(!c.save_interval || !c.save.empty(), "--save-interval needs --save DIR");
-  Require(c.load.empty() || c.load_hf.empty() || c.load == c.save,
-          "--load and --load-hf both say where the weights come from; --load may name the --save "
-          "folder, to resume");
   Require(!c.finetune || !c.load.empty(), "--finetune needs --load DIR");
 }
 
