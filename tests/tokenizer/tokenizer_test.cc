@@ -1,0 +1,199 @@
+// Parts of the tokenizers that need no reference, and files that must be refused.
+#include "trainer/tokenizer/tokenizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "tests/data/golden.h"
+#include "trainer/tokenizer/byte_level.h"
+#include "trainer/tokenizer/factory.h"
+#include "trainer/tokenizer/llama3_splitter.h"
+#include "trainer/tokenizer/null_tokenizer.h"
+#include "trainer/tokenizer/regex_splitter.h"
+#include "trainer/tokenizer/tokenizer_json.h"
+#include "trainer/tokenizer/utf8.h"
+
+namespace muster::tokenizer {
+namespace {
+
+using data::testing::ReadFile;
+using data::testing::ReadJson;
+using data::testing::TempFolder;
+using data::testing::WriteFile;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string TinyFile() {
+  return (data::testing::GoldenRoot() / "../../recipes/tiny_tokenizer/tokenizer.json").string();
+}
+
+std::string MessageOf(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const TokenizerError& error) {
+    return error.what();
+  }
+  return "(no TokenizerError)";
+}
+
+std::string RandomText(std::mt19937& random) {
+  std::string text;
+  for (auto n = random() % 60; n > 0; --n) {
+    static constexpr uint32_t kLimits[] = {0x80, 0x80, 0x300, 0x10000, 0x110000};
+    const uint32_t c = static_cast<uint32_t>(random()) % kLimits[random() % 5];
+    if (c < 0xd800 || c > 0xdfff) AppendUtf8(random() % 4 == 0 ? ' ' : c, text);
+  }
+  return text;
+}
+
+TEST(ByteLevel, EveryByteHasItsOwnCharacter) {
+  for (int byte = 0; byte < 256; ++byte) {
+    std::string character;
+    AppendUtf8(ByteToCodePoint(static_cast<uint8_t>(byte)), character);
+    EXPECT_EQ(DecodeByteLevel(character), std::string(1, static_cast<char>(byte)));
+  }
+  EXPECT_FALSE(DecodeByteLevel("a b").has_value()) << "a plain space stands for no byte";
+}
+
+TEST(Utf8, RefusesWhatIsNotUtf8) {
+  for (const std::string bad : {"\x80", "\xc0\xaf", "\xe0\x80\x80", "\xed\xa0\x80",
+                                "\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80", "\xe4\xb8", "\xff"}) {
+    EXPECT_EQ(ValidUtf8Prefix("12345678ab" + bad), 10);
+  }
+  EXPECT_EQ(ValidUtf8Prefix("a\u00e9\u4e2d\U0001f642"), 10);
+}
+
+// The scanner by hand against the pattern that it stands for.
+TEST(Llama3Splitter, IsItsPattern) {
+  std::mt19937 random(3);
+  Llama3Splitter scanner;
+  RegexSplitter pattern(Llama3Splitter::kPattern, true);
+  for (int i = 0; i < 20000; ++i) {
+    const std::string text = RandomText(random);
+    for (size_t at = 0; at < text.size();) {
+      const Piece want = pattern.Next(text, at);
+      const Piece got = scanner.Next(text, at);
+      ASSERT_EQ(got.end, want.end) << nlohmann::json(text) << " at " << at;
+      at = got.end;
+    }
+  }
+}
+
+TEST(TokenizerJson, DecodesWhatItEncoded) {
+  const auto tokenizer = LoadTokenizerJson(TinyFile(), {.include_special_tokens = false});
+  EXPECT_EQ(tokenizer->vocab_size(), 2048);
+  EXPECT_EQ(tokenizer->eod(), 1);
+  std::mt19937 random(5);
+  for (int i = 0; i < 2000; ++i) {
+    const std::string text = RandomText(random);
+    EXPECT_EQ(tokenizer->Decode(tokenizer->Encode(text)), text);
+  }
+  EXPECT_THROW(tokenizer->Decode(std::vector<int32_t>{2048}), TokenizerError);
+  EXPECT_THROW(tokenizer->Decode(std::vector<int32_t>{-1}), TokenizerError);
+}
+
+TEST(TokenizerJson, LongWordsTakeLinearTime) {
+  const auto tokenizer = LoadTokenizerJson(TinyFile(), {});
+  const auto seconds = [&](const std::string& text) {
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_EQ(tokenizer->Decode(std::span(tokenizer->Encode(text)).subspan(1)), text);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  std::mt19937 random(9);
+  for (const std::string unit : {"a", " ", "=", "the", "<", "\n", "1"}) {
+    std::string text;
+    while (text.size() < 10'000'000) text += unit;
+    EXPECT_LT(seconds(text), 30.0) << unit;
+  }
+  std::string letters(10'000'000, 'a');
+  for (char& c : letters) c = static_cast<char>('a' + random() % 26);
+  EXPECT_LT(seconds(letters), 30.0);
+}
+
+TEST(TokenizerJson, TruncatedFilesAreRefusedByName) {
+  TempFolder folder;
+  const std::string path = (folder.path() / "tokenizer.json").string();
+  const std::string whole = ReadFile(TinyFile());
+  for (size_t size = 0; size < whole.size() - 2; size += 1 + whole.size() / 150) {
+    WriteFile(path, whole.substr(0, size));
+    EXPECT_THAT(MessageOf([&] { LoadTokenizerJson(path, {}); }), HasSubstr(path)) << size;
+  }
+}
+
+// Any value of the file replaced by one of another kind: refused, or loaded, but never worse.
+TEST(TokenizerJson, WrongKindsOfValuesAreRefused) {
+  TempFolder folder;
+  const std::string path = (folder.path() / "tokenizer.json").string();
+  nlohmann::json whole = ReadJson(TinyFile());
+  const nlohmann::json flat = whole.flatten();
+  int tried = 0;
+  for (const auto& [pointer, value] : flat.items()) {
+    if (pointer.starts_with("/model/vocab") || pointer.starts_with("/model/merges")) {
+      if (tried++ % 400 != 0) continue;
+    }
+    for (const nlohmann::json& wrong :
+         {nlohmann::json(-7), nlohmann::json("no"), nlohmann::json::array(), nlohmann::json(1e300),
+          nlohmann::json(nullptr), nlohmann::json::object(), nlohmann::json(99999999)}) {
+      nlohmann::json damaged = whole;
+      damaged[nlohmann::json::json_pointer(pointer)] = wrong;
+      WriteFile(path, damaged.dump());
+      try {
+        LoadTokenizerJson(path, {})->Encode("In the beginning");
+      } catch (const TokenizerError& error) {
+        EXPECT_THAT(error.what(), HasSubstr(path));
+      }
+    }
+  }
+}
+
+TEST(TokenizerJson, SaysWhatIsNotSupported) {
+  TempFolder folder;
+  const std::string path = (folder.path() / "tokenizer.json").string();
+  const auto error_with = [&](const std::string& pointer, const nlohmann::json& value) {
+    nlohmann::json changed = ReadJson(TinyFile());
+    changed[nlohmann::json::json_pointer(pointer)] = value;
+    WriteFile(path, changed.dump());
+    return MessageOf([&] { LoadTokenizerJson(path, {}); });
+  };
+  EXPECT_THAT(error_with("/model/type", "Unigram"), HasSubstr("model.type: 'Unigram'"));
+  EXPECT_THAT(error_with("/normalizer", {{"type", "NFC"}}), HasSubstr("normalizer: 'NFC'"));
+  EXPECT_THAT(error_with("/pre_tokenizer", {{"type", "Metaspace"}}),
+              HasSubstr("pre_tokenizer: 'Metaspace'"));
+  EXPECT_THAT(error_with("/pre_tokenizer", nullptr), HasSubstr("no ByteLevel step"));
+  EXPECT_THAT(error_with("/model/merges/0", {"zzzz", "q"}), HasSubstr("model.merges[0]"));
+  EXPECT_THAT(error_with("/pre_tokenizer/pretokenizers/0/pattern/Regex", "a(b"),
+              HasSubstr("split pattern 'a(b'"));
+  EXPECT_THAT(error_with("/model/dropout", 0.1), HasSubstr("model.dropout"));
+}
+
+TEST(NullTokenizer, TakesWhatPythonsIntTakes) {
+  const NullTokenizer tokenizer(1000);
+  EXPECT_EQ(tokenizer.eod(), 999);
+  EXPECT_THAT(tokenizer.Encode("1 +2 -3 1_000 007 \t8\n"), ElementsAre(1, 2, -3, 1000, 7, 8));
+  EXPECT_THAT(tokenizer.Encode("\u0661\u0662 \u00a05\u3000"), ElementsAre(12, 5));
+  for (const std::string bad :
+       {"", " ", "1  2", "1__0", "_1", "1_", "0x1", "1.0", "- 1", "+", "\u00b2", "99999999999"}) {
+    EXPECT_THROW(tokenizer.Encode(bad), TokenizerError) << bad;
+  }
+  EXPECT_EQ(tokenizer.Decode(std::vector<int32_t>{5, 6}), "5 6");
+}
+
+void MakeBare(const std::string& type) {
+  TokenizerOptions options;
+  options.type = type;
+  MakeTokenizer(options);
+}
+
+TEST(MakeTokenizer, NamesTheNearestType) {
+  EXPECT_THAT(MessageOf([] { MakeBare("HugingFaceTokenizer"); }),
+              HasSubstr("did you mean 'HuggingFaceTokenizer'"));
+  EXPECT_THAT(MessageOf([] { MakeBare("HuggingFaceTokenizer"); }), HasSubstr("--tokenizer-model"));
+  EXPECT_THAT(MessageOf([] { MakeBare("NullTokenizer"); }), HasSubstr("--vocab-size"));
+}
+
+}  // namespace
+}  // namespace muster::tokenizer
