@@ -95,6 +95,12 @@ std::string_view NameAt(std::string_view text) {
   return text.substr(1, end - 1);
 }
 
+// True if the braces that text[at] belongs to follow a '$'.
+bool IsShellVariable(std::string_view text, size_t at) {
+  while (at > 0 && text[at - 1] == '{') --at;
+  return at > 0 && text[at - 1] == '$';
+}
+
 struct Handler {
   // A template: what to write for it, or nothing to leave it as it is.
   std::function<std::optional<std::string>(std::string_view name)> value;
@@ -105,7 +111,7 @@ std::string Walk(std::string_view text, const Handler& handler) {
   std::string out;
   for (size_t i = 0; i < text.size();) {
     const std::string_view rest = text.substr(i);
-    const bool after_dollar = i > 0 && text[i - 1] == '$';
+    const bool after_dollar = IsShellVariable(text, i);
     if (rest.starts_with("{{")) {
       const std::string_view name = NameAt(rest.substr(1));
       if (!name.empty() && !after_dollar && (IsOurs(name) || NearlyOurs(name))) {

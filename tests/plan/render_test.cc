@@ -1,0 +1,74 @@
+#include "controller/plan/render.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "plan_testing.h"
+
+namespace muster::plan {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+v1::Plan SomePlan() {
+  v1::JobSpec spec = Job("10.0.0.1 gpus=3,1 addr=10.1.0.1\n10.0.0.2 slots=2\n",
+                         {"./train", "a b", "it's", R"({"x":1})", "\xFF"});
+  *spec.mutable_parallel() = Sized(1, 2, 1, 1, 8);
+  AddEnv(spec, "MODE", "fast lane");
+  spec.add_secrets()->set_name("TOKEN");
+  spec.mutable_secrets(0)->set_value("hunter2");
+  return *MakePlan(spec);
+}
+
+TEST(RenderText, ShowsThePlan) {
+  EXPECT_EQ(RenderText(SomePlan()),
+            "job      train\n"
+            "sizes    4 slots / (TP 1 x PP 2 x CP 1) = DP 2; GBS = MBS 1 x 4 x DP 2 = 8\n"
+            "command  ./train 'a b' 'it'\\''s' '{\"x\":1}' '\xFF'\n"
+            "env      MODE='fast lane'\n"
+            "head     10.1.0.1\n"
+            "\n"
+            "host      address   ranks\n"
+            "10.0.0.1  10.1.0.1  0-1\n"
+            "10.0.0.2  10.0.0.2  2-3\n"
+            "\n"
+            "host      rank  local  device  tp  cp  dp  pp\n"
+            "10.0.0.1     0      0       3   0   0   0   0\n"
+            "10.0.0.1     1      1       1   0   0   1   0\n"
+            "10.0.0.2     2      0       -   0   0   0   1\n"
+            "10.0.0.2     3      1       -   0   0   1   1\n");
+}
+
+TEST(RenderJson, IsReadable) {
+  const auto json = nlohmann::json::parse(ToJson(SomePlan()));
+  EXPECT_EQ(json["world"], 4);
+  EXPECT_EQ(json["dp"], 2);
+  EXPECT_EQ(json["global_batch"], 8);
+  EXPECT_EQ(json["num_microbatches"], 4);
+  EXPECT_EQ(json["head_addr"], "10.1.0.1");
+  EXPECT_EQ(json["argv"][3], R"({"x":1})");
+  EXPECT_EQ(json["env"]["MODE"], "fast lane");
+  EXPECT_EQ(json["ranks"][0]["device"], 3);
+  EXPECT_EQ(json["ranks"][2]["device"], nullptr);
+  EXPECT_EQ(json["ranks"][3]["pp"], 1);
+  EXPECT_EQ(json["ranks"][3]["host"], "10.0.0.2");
+  EXPECT_EQ(json["nodes"][1]["first_rank"], 2);
+  EXPECT_EQ(json["nodes"][0]["gpus"], (std::vector<int>{3, 1}));
+}
+
+TEST(Render, SecretsAreAbsent) {
+  EXPECT_THAT(RenderText(SomePlan()) + ToJson(SomePlan()), Not(HasSubstr("hunter2")));
+  EXPECT_THAT(RenderText(SomePlan()) + ToJson(SomePlan()), Not(HasSubstr("TOKEN")));
+}
+
+TEST(ShellQuoted, QuotesWhatAShellWouldChange) {
+  EXPECT_EQ(ShellQuoted("--lr=1e-3,a/b"), "--lr=1e-3,a/b");
+  EXPECT_EQ(ShellQuoted(""), "''");
+  EXPECT_EQ(ShellQuoted("$HOME"), "'$HOME'");
+}
+
+}  // namespace
+}  // namespace muster::plan
