@@ -97,10 +97,10 @@ TEST(TokenizerJson, DecodesWhatItEncoded) {
 }
 
 TEST(TokenizerJson, LongWordsTakeLinearTime) {
-  const auto tokenizer = LoadTokenizerJson(TinyFile(), {});
+  const auto tokenizer = LoadTokenizerJson(TinyFile(), {.include_special_tokens = false});
   const auto seconds = [&](const std::string& text) {
     const auto start = std::chrono::steady_clock::now();
-    EXPECT_EQ(tokenizer->Decode(std::span(tokenizer->Encode(text)).subspan(1)), text);
+    EXPECT_EQ(tokenizer->Decode(tokenizer->Encode(text)), text);
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   std::mt19937 random(9);
