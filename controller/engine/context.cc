@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "controller/engine/rank_spec.h"
+#include "controller/engine/text.h"
 
 namespace muster::engine {
 namespace {
@@ -42,7 +43,7 @@ void Context::Emit(JobRun& job, std::string_view kind, std::string_view text,
   event.set_sequence(++job.last_sequence);
   event.set_time_ns(now_ns_);
   event.set_kind(std::string(kind));
-  event.set_text(absl::StrReplaceAll(std::string(text), {{"\n", "; "}}));
+  event.set_text(absl::StrReplaceAll(Printable(text), {{"\n", "; "}}));
   event.set_severity(std::string(severity));
   event.set_host(std::string(host));
   if (kind == "state") event.set_state(job.state);
@@ -90,7 +91,7 @@ bool Context::MoveLink(Link& link, LinkInput input, std::string_view text) {
   // A link that fails to come back again and again is one line of history.
   const bool news = link.state != *next;
   link.state = *next;
-  if (news) Do(NoteNode{link.host.host(), link.state, std::string(text)});
+  if (news) Do(NoteNode{link.host.host(), link.state, Printable(text)});
   return true;
 }
 

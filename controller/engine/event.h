@@ -66,6 +66,11 @@ struct InternalError {
   uint64_t job = 0;
   std::string message;
 };
+// Something that a person should see in the job's story: a log file that can't be written, say.
+struct Remark {
+  uint64_t job = 0;
+  std::string text;
+};
 // First event after a start of the controller: the jobs of the store that have something left to
 // do, made Durable.
 struct Recovered {
@@ -75,7 +80,7 @@ struct Recovered {
 struct Event {
   int64_t time_ns = 0;  // controller's CLOCK_REALTIME when it happened
   std::variant<Submitted, LinkUp, LinkLost, ProbeAnswered, NodeObserved, TimerFired, StopRequested,
-               LogsComplete, InternalError, Recovered>
+               LogsComplete, InternalError, Remark, Recovered>
       what;
 };
 

@@ -50,6 +50,7 @@ void EndJob(Context& c, JobRun& job);
 void ContinueRelease(Context& c, JobRun& job);
 void OnLogsComplete(Context& c, const LogsComplete& event);
 void OnInternalError(Context& c, const InternalError& event);
+void OnRemark(Context& c, const Remark& event);
 
 // --- link_flow.cc
 void OnLinkUp(Context& c, const LinkUp& event);

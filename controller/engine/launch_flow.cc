@@ -111,7 +111,9 @@ void TakeEnd(Context& c, JobRun& job, NodeRun& node, const v1::EndReport& end) {
 std::string NodeTrouble(const v1::Observed& observed) {
   if (!observed.refused().empty()) return observed.refused();
   for (const auto& status : observed.ranks()) {
-    if (!status.error().empty()) return absl::StrCat("rank ", status.rank(), ": ", status.error());
+    // A rank that was lost with its shim had been started.
+    if (status.error().empty() || status.exit().shim_lost()) continue;
+    return absl::StrCat("rank ", status.rank(), ": ", status.error());
   }
   return "";
 }

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "controller/engine/flows.h"
-#include "controller/engine/outcome.h"
+#include "controller/engine/text.h"
 
 namespace muster::engine {
 namespace {
@@ -93,7 +93,7 @@ void OnLinkLost(Context& c, const LinkLost& event) {
   if (found == c.state().links.end()) return;
   Link& link = found->second;
   const bool was_up = link.state == v1::LINK_STATE_UP;
-  const std::string error(event.why.message());
+  const std::string error = Printable(std::string(event.why.message()));
   if (!c.MoveLink(link, LinkInput::kLost, error)) return;
   link.error = error;
   for (auto& [id, job] : c.state().jobs) {

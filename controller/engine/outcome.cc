@@ -1,25 +1,23 @@
 #include "controller/engine/outcome.h"
 
 #include <absl/strings/str_cat.h>
-#include <absl/strings/str_join.h>
+#include <absl/strings/str_replace.h>
 #include <string.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "controller/engine/text.h"
+
 namespace muster::engine {
 namespace {
 
 constexpr size_t kMaxErrorText = 500;
 
-// Printable, on one line.
-std::string Clean(std::string text) {
-  if (text.size() > kMaxErrorText) text = text.substr(0, kMaxErrorText) + "...";
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
-  return text;
+// Printable, short, on one line.
+std::string Clean(const std::string& text) {
+  return absl::StrReplaceAll(Printable(Shorten(text, kMaxErrorText)), {{"\n", " "}});
 }
 
 // A failure's time on the controller's clock, as an interval.
@@ -79,7 +77,7 @@ v1::Outcome MakeOutcome(v1::Cause cause, const std::string& message, const std::
   v1::Outcome outcome;
   outcome.set_cause(cause);
   outcome.set_code(CodeOf(cause));
-  outcome.set_message(message);
+  outcome.set_message(Printable(message));
   outcome.set_host(host);
   return outcome;
 }

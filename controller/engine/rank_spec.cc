@@ -2,7 +2,6 @@
 
 #include <absl/strings/str_cat.h>
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,10 +12,7 @@
 namespace muster::engine {
 namespace {
 
-void AddIfAbsent(v1::RankSpec& spec, std::string_view name, std::string value) {
-  const bool present = std::any_of(spec.env().begin(), spec.env().end(),
-                                   [&](const v1::EnvVar& v) { return v.name() == name; });
-  if (present) return;
+void Add(v1::RankSpec& spec, std::string_view name, std::string value) {
   v1::EnvVar& variable = *spec.add_env();
   variable.set_name(std::string(name));
   variable.set_value(std::move(value));
@@ -24,16 +20,19 @@ void AddIfAbsent(v1::RankSpec& spec, std::string_view name, std::string value) {
 
 }  // namespace
 
+std::string RunId(const State& state, const JobRun& job) {
+  return absl::StrCat(state.controller_id.substr(0, 8), "-", job.id, "-", job.attempt);
+}
+
 absl::StatusOr<v1::RankSpec> MakeAttemptRankSpec(const State& state, const JobRun& job,
                                                  uint32_t rank) {
   plan::Launch launch;
   launch.attempt = job.attempt;
   launch.master_port = job.master_port;
-  launch.run_id = absl::StrCat(state.controller_id.substr(0, 8), "-", job.id, "-", job.attempt);
+  launch.run_id = RunId(state, job);
   MUSTER_ASSIGN_OR_RETURN(v1::RankSpec spec, plan::MakeRankSpec(job.spec, *job.plan, rank, launch));
-  AddIfAbsent(spec, "MUSTER_JOB_ID", absl::StrCat(job.id));
-  AddIfAbsent(spec, "MUSTER_JOB_NAME", job.name);
-  AddIfAbsent(spec, "MUSTER_CONTROLLER_ID", state.controller_id);
+  Add(spec, "MUSTER_JOB_ID", absl::StrCat(job.id));
+  Add(spec, "MUSTER_CONTROLLER_ID", state.controller_id);
   return spec;
 }
 

@@ -3,15 +3,18 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "controller/engine/state.h"
 
 namespace muster::engine {
 
-// What one rank of the job's newest attempt gets: plan::MakeRankSpec plus the names of job and
-// attempt (MUSTER_JOB_ID, MUSTER_JOB_NAME, MUSTER_CONTROLLER_ID), unless the job sets them itself.
-// Pure. InvalidArgument: a template that is none.
+// TORCHELASTIC_RUN_ID: the same for all ranks, new for each attempt, and no other controller's.
+std::string RunId(const State& state, const JobRun& job);
+
+// What one rank of the job's newest attempt gets: plan::MakeRankSpec plus MUSTER_JOB_ID and
+// MUSTER_CONTROLLER_ID, which no plan knows. Pure. InvalidArgument: a template that is none.
 absl::StatusOr<v1::RankSpec> MakeAttemptRankSpec(const State& state, const JobRun& job,
                                                  uint32_t rank);
 

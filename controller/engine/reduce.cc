@@ -41,6 +41,7 @@ struct Dispatch {
   void operator()(const StopRequested& event) const { OnStopRequested(c, event); }
   void operator()(const LogsComplete& event) const { OnLogsComplete(c, event); }
   void operator()(const InternalError& event) const { OnInternalError(c, event); }
+  void operator()(const Remark& event) const { OnRemark(c, event); }
   void operator()(const Recovered& event) const { OnRecovered(c, event); }
 };
 

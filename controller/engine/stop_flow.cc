@@ -243,4 +243,9 @@ void OnInternalError(Context& c, const InternalError& event) {
   }
 }
 
+void OnRemark(Context& c, const Remark& event) {
+  const auto found = c.state().jobs.find(event.job);
+  if (found != c.state().jobs.end()) c.Emit(found->second, "note", event.text, "warning");
+}
+
 }  // namespace muster::engine

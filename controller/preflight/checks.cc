@@ -124,6 +124,12 @@ void CheckProgram(const Nodes& nodes, const Options& options, Findings& out) {
       [](const NodeFacts& node) { return node.probe.program_path(); }, out);
 }
 
+// Workers name the path in the error; a reader must see it once in any case.
+std::string FileError(const v1::FileFact& file) {
+  return file.error().starts_with(file.path()) ? file.error()
+                                               : absl::StrCat(file.path(), ": ", file.error());
+}
+
 void CheckFiles(const Nodes& nodes, const Options&, Findings& out) {
   std::map<std::string, std::vector<std::string>> sizes;  // path -> size by node, "" = unreadable
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -132,8 +138,7 @@ void CheckFiles(const Nodes& nodes, const Options&, Findings& out) {
       column.resize(nodes.size());
       if (file.error().empty()) column[i] = absl::StrCat(file.size(), " bytes");
       if (!file.error().empty()) {
-        out.push_back({"files", Severity::kError, nodes[i].host,
-                       absl::StrCat(file.path(), ": ", file.error()), "",
+        out.push_back({"files", Severity::kError, nodes[i].host, FileError(file), "",
                        "check the path, and that the file system is mounted there"});
       }
     }
@@ -184,8 +189,9 @@ void CheckDisk(const Nodes& nodes, const Options&, Findings& out) {
 
 void CheckPort(const Nodes& nodes, const Options&, Findings& out) {
   if (nodes.empty() || nodes.front().probe.port_error().empty()) return;
-  out.push_back({"port", Severity::kError, nodes.front().host, nodes.front().probe.port_error(), "",
-                 "end the program that holds the port, or choose another MASTER_PORT"});
+  out.push_back(
+      {"port", Severity::kError, nodes.front().host, nodes.front().probe.port_error(), "",
+       "end the program that holds the port, or correct the head's addr= in the hostfile"});
 }
 
 struct NamedCheck {

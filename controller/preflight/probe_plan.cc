@@ -73,17 +73,6 @@ std::vector<std::string> TrainerFiles(const v1::JobSpec& spec, const v1::Plan& p
   return files;
 }
 
-// MASTER_PORT of the job's own variables, or 0.
-uint32_t WishedPort(const v1::Plan& plan) {
-  uint32_t port = 0;
-  for (const auto& variable : plan.env()) {
-    uint32_t value = 0;
-    if (variable.name() == "MASTER_PORT" && absl::SimpleAtoi(variable.value(), &value))
-      port = value;
-  }
-  return port;
-}
-
 }  // namespace
 
 v1::Probe MakeProbe(const v1::JobSpec& spec, const v1::Plan& plan, uint32_t node) {
@@ -98,7 +87,6 @@ v1::Probe MakeProbe(const v1::JobSpec& spec, const v1::Plan& plan, uint32_t node
   if (node == 0) {
     probe.set_want_port(true);
     probe.set_port_address(plan.nodes(0).data_addr());
-    probe.set_port(WishedPort(plan));
   }
   return probe;
 }

@@ -8,8 +8,8 @@
 namespace muster::preflight {
 
 // The question to node `node` of a planned job: working folder, program, the files that the trainer
-// will open, and on the head the port (the job's own MASTER_PORT if it has one, else any). The
-// caller sets probe_id and id. Pure.
+// will open, and on the head a free port, to be held for the attempt. The caller sets probe_id and
+// id. Pure.
 v1::Probe MakeProbe(const v1::JobSpec& spec, const v1::Plan& plan, uint32_t node);
 
 }  // namespace muster::preflight

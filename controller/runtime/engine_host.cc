@@ -1,0 +1,189 @@
+#include "controller/runtime/engine_host.h"
+
+#include <absl/strings/str_cat.h>
+
+#include "common/log.h"
+#include "common/version.h"
+#include "controller/engine/rank_spec.h"
+#include "controller/plan/render.h"
+#include "controller/runtime/documents.h"
+#include "controller/runtime/records.h"
+
+namespace muster::runtime {
+namespace {
+
+constexpr std::chrono::seconds kCommitRetry(1);
+
+store::JobRecord WithRanks(const engine::JobRun& job) {
+  store::JobRecord record = ToRecord(job);
+  record.ranks = job.ranks;
+  return record;
+}
+
+}  // namespace
+
+Owner OwnerOf(const v1::JobSpec& spec) {
+  return {spec.submitter_uid(), spec.submitter_gid()};
+}
+
+// One action: what depends on the state is taken from it now, the rest happens in Flush().
+struct EngineHost::Recorder {
+  EngineHost& host;
+  int64_t now_ns;
+
+  void Later(std::function<void()> effect) const { host.effects_.push_back(std::move(effect)); }
+  const engine::JobRun& Job(uint64_t id) const { return host.state_.jobs.at(id); }
+
+  void operator()(const engine::PersistJob& action) const {
+    host.unsaved_.jobs[action.job] = ToRecord(Job(action.job));
+  }
+  void operator()(const engine::PersistRank& action) const {
+    const engine::JobRun& job = Job(action.job);
+    host.unsaved_.ranks[{action.job, action.rank}] = {job.id, job.attempt, job.ranks[action.rank]};
+  }
+  void operator()(const engine::Emit& action) const {
+    host.unsaved_.events.push_back({action.job, action.event});
+    host.stories_[action.job].push_back(action.event);
+    host.news_[action.job].push_back(action.event);
+    const engine::JobRun& job = Job(action.job);
+    host.world_.output.Append(job.output_dir + "/events.jsonl", EventLine(action.event),
+                              OwnerOf(job.spec));
+  }
+  void operator()(const engine::NoteNode& action) const {
+    host.unsaved_.node_history.push_back({action.host, now_ns, action.state, action.text});
+  }
+  void operator()(const engine::Forget& action) const {
+    host.unsaved_.closed.push_back(action.job);
+    host.forgotten_.push_back(action.job);
+  }
+  void operator()(const engine::Connect& action) const {
+    Later([&h = host, action] {
+      const auto status = h.world_.links.Connect(action.host, action.default_transport);
+      if (!status.ok()) h.Handle(engine::LinkLost{action.host.host(), status});
+    });
+  }
+  void operator()(const engine::Disconnect& action) const {
+    Later([&h = host, action] { h.world_.links.Disconnect(action.host); });
+  }
+  void operator()(const engine::Send& action) const {
+    Later([&h = host, action] { h.world_.links.Send(action.host, action.message); });
+  }
+  void operator()(const engine::StartTimer& action) const {
+    Later([&h = host, action] { h.world_.loop.StartTimer(action.key, action.after); });
+  }
+  void operator()(const engine::CancelTimer& action) const {
+    Later([&h = host, action] { h.world_.loop.CancelTimer(action.key); });
+  }
+  void operator()(const engine::OpenLogs& action) const {
+    const engine::JobRun& job = Job(action.job);
+    const Owner owner = OwnerOf(job.spec);
+    logs::AttemptFiles files;
+    files.id = engine::MakeAttemptId(host.state_, job);
+    files.plan = *job.plan;
+    files.output_dir = job.output_dir;
+    files.uid = owner.uid;
+    files.gid = owner.gid;
+    files.run_id = engine::RunId(host.state_, job);
+    Later([&h = host, id = job.id, files = std::move(files)] { h.OpenLogs(id, files); });
+  }
+  void operator()(const engine::AbandonLogs& action) const {
+    Later([&h = host, id = engine::MakeAttemptId(host.state_, Job(action.job)),
+           name = action.host] { h.world_.logs.AbandonNode(id, name); });
+  }
+  void operator()(const engine::WritePlan& action) const {
+    const engine::JobRun& job = Job(action.job);
+    host.world_.output.Write(job.output_dir + "/plan.txt", plan::RenderText(*job.plan),
+                             OwnerOf(job.spec));
+  }
+  void operator()(const engine::Finish& action) const {
+    const engine::JobRun& job = Job(action.job);
+    const v1::Job view = ToView(WithRanks(job));
+    host.world_.output.Write(job.output_dir + "/why.txt", WhyText(view), OwnerOf(job.spec));
+    host.finals_[action.job] = view;
+    // Only after the commit: a controller that dies before it still needs them.
+    Later([&h = host, id = action.job] { h.world_.secrets.Remove(id); });
+  }
+  void operator()(const engine::ReportIllegal& action) const { log::Error(action.message); }
+};
+
+EngineHost::EngineHost(const World& world, const engine::Limits& limits) : world_(world) {
+  state_.controller_id = world.store.controller_id();
+  state_.version = kVersion;
+  state_.limits = limits;
+}
+
+void EngineHost::Handle(decltype(engine::Event::what) what) {
+  const int64_t now_ns = world_.clock.RealtimeNs();
+  engine::Step step = engine::Reduce(std::move(state_), {now_ns, std::move(what)});
+  state_ = std::move(step.state);
+  for (const auto& action : step.actions) std::visit(Recorder{*this, now_ns}, action);
+}
+
+void EngineHost::Flush() {
+  do {
+    const absl::Status status = Commit();
+    for (const auto& callback : std::exchange(committed_, {})) callback(status);
+    for (const auto& effect : std::exchange(effects_, {})) effect();
+  } while (!effects_.empty() || !committed_.empty());
+  TellWatchers();
+}
+
+absl::Status EngineHost::Commit() {
+  store::Batch batch;
+  for (const auto& [id, job] : unsaved_.jobs) batch.jobs.push_back(job);
+  for (const auto& [key, rank] : unsaved_.ranks) batch.ranks.push_back(rank);
+  batch.events = unsaved_.events;
+  batch.node_history = unsaved_.node_history;
+  batch.closed = unsaved_.closed;
+  const absl::Status status = world_.store.Commit(batch);
+  if (status.ok()) {
+    unsaved_ = {};
+  } else {
+    // A full disk must not end running jobs: the engine goes on, and the rows wait for their time.
+    if (!commit_failed_)
+      log::Error(absl::StrCat(std::string(status.message()), "; trying again every second"));
+    world_.loop.WakeAfter(kCommitRetry);
+  }
+  commit_failed_ = !status.ok();
+  return status;
+}
+
+void EngineHost::TellWatchers() {
+  for (const auto& [job, events] : std::exchange(news_, {})) {
+    std::optional<v1::Job> final;
+    if (const auto it = finals_.find(job); it != finals_.end()) final = std::move(it->second);
+    world_.watchers.Deliver(job, events, final);
+  }
+  finals_.clear();
+  for (const uint64_t job : std::exchange(forgotten_, {})) stories_.erase(job);
+}
+
+void EngineHost::OpenLogs(uint64_t job, const logs::AttemptFiles& files) {
+  const auto status = world_.logs.Open(files);
+  if (!status.ok()) {
+    Handle(engine::InternalError{
+        job, absl::StrCat("open the log files: ", std::string(status.message()))});
+  } else if (world_.logs.Complete(files.id)) {
+    Handle(engine::LogsComplete{files.id});
+  }
+}
+
+const std::vector<v1::JobEvent>* EngineHost::Story(uint64_t job) const {
+  const auto it = stories_.find(job);
+  return it == stories_.end() ? nullptr : &it->second;
+}
+
+void EngineHost::SetStory(const engine::JobRun& job, std::vector<v1::JobEvent> story) {
+  std::string lines;
+  for (const auto& event : story) lines += EventLine(event);
+  world_.output.Write(job.output_dir + "/events.jsonl", std::move(lines), OwnerOf(job.spec));
+  stories_[job.id] = std::move(story);
+}
+
+std::optional<v1::Job> EngineHost::View(uint64_t job) const {
+  const auto it = state_.jobs.find(job);
+  if (it == state_.jobs.end()) return std::nullopt;
+  return ToView(WithRanks(it->second));
+}
+
+}  // namespace muster::runtime

@@ -1,0 +1,51 @@
+#include "controller/runtime/output_writer.h"
+
+#include <utility>
+
+#include "common/log.h"
+
+namespace muster::runtime {
+
+OutputWriter::OutputWriter() : thread_([this] { Run(); }) {}
+
+OutputWriter::~OutputWriter() {
+  {
+    absl::MutexLock lock(&mutex_);
+    closed_ = true;
+  }
+  thread_.join();
+}
+
+void OutputWriter::Write(std::string path, std::string text, const Owner& owner) {
+  Post({std::move(path), std::move(text), owner, false});
+}
+
+void OutputWriter::Append(std::string path, std::string text, const Owner& owner) {
+  Post({std::move(path), std::move(text), owner, true});
+}
+
+void OutputWriter::Post(Job job) {
+  absl::MutexLock lock(&mutex_);
+  queue_.push_back(std::move(job));
+}
+
+void OutputWriter::Run() {
+  const auto ready = [this]()
+                         ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return closed_ || !queue_.empty(); };
+  while (true) {
+    std::deque<Job> jobs;
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(&ready));
+      if (queue_.empty()) return;
+      jobs.swap(queue_);
+    }
+    for (const Job& job : jobs) {
+      const auto status = job.append ? AppendOutput(job.path, job.text, job.owner)
+                                     : WriteOutput(job.path, job.text, job.owner);
+      if (!status.ok()) log::Warning(std::string(status.message()));
+    }
+  }
+}
+
+}  // namespace muster::runtime

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <absl/base/thread_annotations.h>
+#include <absl/synchronization/mutex.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "controller/api/backend.h"
+#include "controller/runtime/loop.h"
+
+namespace muster::runtime {
+
+// Who watches which job. Any number of watchers cost the engine one copy of the new events each,
+// per bunch. Engine thread only, but for the subscriptions, which may end on any thread.
+class Watchers {
+ public:
+  // One viewer. The callback runs under its lock: once End() has returned on another thread, none
+  // is running or comes.
+  class Watcher {
+   public:
+    Watcher(const Loop& loop, api::Backend::EventCallback callback)
+        : loop_(loop), callback_(std::move(callback)) {}
+    void Call(std::vector<v1::JobEvent> events, std::optional<v1::Job> final);
+    // From inside the callback this returns at once.
+    void End();
+    bool ended() const { return ended_; }
+
+   private:
+    const Loop& loop_;
+    const api::Backend::EventCallback callback_;
+    absl::Mutex mutex_;
+    std::atomic<bool> ended_ = false;
+  };
+
+  void Add(uint64_t job, std::shared_ptr<Watcher> watcher);
+  // To all watchers of the job; they are dropped after `final`.
+  void Deliver(uint64_t job, const std::vector<v1::JobEvent>& events,
+               const std::optional<v1::Job>& final);
+
+ private:
+  std::multimap<uint64_t, std::shared_ptr<Watcher>> watchers_;
+};
+
+// Ends its watcher when destroyed.
+std::unique_ptr<api::Backend::Subscription> MakeSubscription(
+    std::shared_ptr<Watchers::Watcher> watcher);
+
+}  // namespace muster::runtime
