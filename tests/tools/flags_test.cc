@@ -1,0 +1,56 @@
+#include "trainer/tools/flags.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster::tools {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class FlagsTest : public ::testing::Test {
+ protected:
+  FlagsTest() {
+    flags_.Switch("--append-eod", &eod_, "");
+    flags_.Text("--input", &input_, "");
+    flags_.Integer("--workers", &workers_, 1, "");
+    flags_.List("--json-keys", &keys_, "");
+  }
+
+  std::string Error(const std::vector<std::string>& words) const {
+    try {
+      flags_.Parse(words);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "(no UsageError)";
+  }
+
+  Flags flags_;
+  bool eod_ = false;
+  std::string input_;
+  int64_t workers_ = 0;
+  std::vector<std::string> keys_;
+};
+
+TEST_F(FlagsTest, ReadsEveryKind) {
+  flags_.Parse({"--json-keys", "a", "b", "--append-eod", "--input=x=y", "--workers", "3"});
+  EXPECT_THAT(keys_, ElementsAre("a", "b"));
+  EXPECT_TRUE(eod_);
+  EXPECT_EQ(input_, "x=y");
+  EXPECT_EQ(workers_, 3);
+}
+
+TEST_F(FlagsTest, Refusals) {
+  EXPECT_THAT(Error({"--imput", "x"}), HasSubstr("unknown flag --imput; did you mean '--input'?"));
+  EXPECT_EQ(Error({"--input"}), "--input needs a value");
+  EXPECT_EQ(Error({"--append-eod=1"}), "--append-eod takes no value");
+  EXPECT_THAT(Error({"--workers", "0"}), HasSubstr("--workers 0: expected a whole number"));
+  EXPECT_THAT(Error({"--workers", "2x"}), HasSubstr("expected a whole number, at least 1"));
+  EXPECT_THAT(Error({"stray"}), HasSubstr("'stray' is not a flag"));
+  EXPECT_THAT(Error({"--append-eod", "stray"}), HasSubstr("'stray' is not a flag"));
+}
+
+}  // namespace
+}  // namespace muster::tools

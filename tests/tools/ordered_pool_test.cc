@@ -1,0 +1,90 @@
+#include "trainer/tools/ordered_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+#include <stdexcept>
+
+namespace muster::tools {
+namespace {
+
+using Pool = OrderedPool<int, int>;
+
+std::vector<Pool::Work> Workers(int count, Pool::Work work) {
+  return std::vector<Pool::Work>(static_cast<size_t>(count), std::move(work));
+}
+
+Pool::Read CountTo(int end) {
+  return [end, next = 0](int& item) mutable {
+    item = next;
+    return next++ < end;
+  };
+}
+
+TEST(OrderedPool, ResultsKeepTheOrderOfTheInput) {
+  for (const int workers : {1, 2, 7}) {
+    std::vector<int> got;
+    Pool::Run(CountTo(5000), Workers(workers, [](int i) { return 2 * i; }),
+              [&got](int result) { got.push_back(result); });
+    ASSERT_EQ(got.size(), 5000U);
+    for (int i = 0; i < 5000; ++i) ASSERT_EQ(got[static_cast<size_t>(i)], 2 * i);
+  }
+}
+
+TEST(OrderedPool, NothingToDo) {
+  Pool::Run(CountTo(0), Workers(3, [](int i) { return i; }), [](int) { FAIL(); });
+}
+
+TEST(OrderedPool, TheFirstErrorInOrderIsTheOneReported) {
+  for (int round = 0; round < 50; ++round) {
+    int written = 0;
+    try {
+      Pool::Run(CountTo(1000),
+                Workers(4,
+                        [](int i) {
+                          if (i >= 100) throw std::runtime_error(std::to_string(i));
+                          return i;
+                        }),
+                [&written](int) { ++written; });
+      FAIL();
+    } catch (const std::runtime_error& error) {
+      EXPECT_STREQ(error.what(), "100");
+    }
+    EXPECT_EQ(written, 100);
+  }
+}
+
+TEST(OrderedPool, ErrorsOfReaderAndWriterEndTheRun) {
+  const auto read = [next = 0](int& item) mutable -> bool {
+    item = next;
+    if (next++ == 10) throw std::runtime_error("read");
+    return true;
+  };
+  int written = 0;
+  EXPECT_THROW(Pool::Run(read, Workers(2, [](int i) { return i; }), [&written](int) { ++written; }),
+               std::runtime_error);
+  EXPECT_EQ(written, 10) << "what was read before the error is written";
+  EXPECT_THROW(Pool::Run(CountTo(1000), Workers(2, [](int i) { return i; }),
+                         [](int i) {
+                           if (i == 5) throw std::runtime_error("write");
+                         }),
+               std::runtime_error);
+}
+
+TEST(OrderedPool, AtMostAFewItemsAreInFlight) {
+  std::atomic<int> in_flight = 0;
+  std::atomic<int> most = 0;
+  const auto read = [&, next = 0](int& item) mutable {
+    item = next;
+    if (next++ >= 2000) return false;
+    most = std::max(most.load(), ++in_flight);
+    return true;
+  };
+  Pool::Run(read, Workers(2, [](int i) { return i; }), [&](int) { --in_flight; });
+  // One more being read, one being written.
+  EXPECT_LE(most, static_cast<int>(2 * Pool::kItemsPerWorker + 2));
+}
+
+}  // namespace
+}  // namespace muster::tools

@@ -1,0 +1,271 @@
+"""muster-preprocess as a program: Megatron's files to the byte, bad input, memory, interruptions."""
+
+import gzip
+import hashlib
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import time
+
+import numpy
+import pytest
+
+GOLDEN = pathlib.Path(os.environ["MUSTER_GOLDEN"])
+SOURCE = pathlib.Path(os.environ["MUSTER_SOURCE"])
+PROGRAM = os.path.join(os.environ["MUSTER_BIN"], "muster-preprocess")
+TINY = ["--tokenizer-type", "HuggingFaceTokenizer", "--tokenizer-model", str(SOURCE / "recipes/tiny_tokenizer")]
+
+
+def run(*args, **kwargs):
+    return subprocess.run([PROGRAM, *map(str, args)], capture_output=True, text=True, check=False, **kwargs)
+
+
+def leftovers(folder, prefix):
+    return [p.name for p in pathlib.Path(folder).iterdir() if p.name.startswith(prefix)]
+
+
+@pytest.fixture(scope="module")
+def llama3(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("llama3")
+    with gzip.open(GOLDEN / "tokenizers/llama3/tokenizer.json.gz") as packed, open(folder / "tokenizer.json", "wb") as out:
+        shutil.copyfileobj(packed, out)
+    shutil.copy(GOLDEN / "tokenizers/llama3/tokenizer_config.json", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpora")
+    for path in (GOLDEN / "megatron/data").glob("*.jsonl"):
+        shutil.copy(path, folder)
+    with gzip.open(GOLDEN / "megatron/data/corpus.jsonl.gz") as packed, open(folder / "corpus.jsonl", "wb") as out:
+        shutil.copyfileobj(packed, out)
+    return folder
+
+
+def sums():
+    lines = (GOLDEN / "megatron/SHA256SUMS").read_text().splitlines()
+    return {name.removeprefix("data/"): digest for digest, name in (line.split(maxsplit=1) for line in lines)}
+
+
+LLAMA3_CASES = [
+    ("corpus_llama3", "corpus", ["--append-eod"]),
+    ("corpus2_llama3", "corpus2", ["--append-eod"]),
+    ("corpus3_llama3", "corpus3", ["--append-eod", "--json-keys", "text", "title"]),
+    ("corpus_llama3_nobos", "corpus", ["--append-eod", "--tokenizer-hf-no-include-special-tokens"]),
+    ("corpus2_llama3_nobos", "corpus2", ["--append-eod", "--tokenizer-hf-no-include-special-tokens"]),
+    ("corpus2_llama3_noeod", "corpus2", []),
+    ("corpus2_llama3_partitions2", "corpus2", ["--append-eod", "--workers", "2", "--partitions", "2"]),
+]
+
+
+def check_sums(folder, name, keys=("text",)):
+    for key in keys:
+        for suffix in ("bin", "idx"):
+            file = f"{name}_{key}_document.{suffix}"
+            assert hashlib.sha256((folder / file).read_bytes()).hexdigest() == sums()[file], file
+
+
+@pytest.mark.parametrize("name,corpus,flags", LLAMA3_CASES, ids=[c[0] for c in LLAMA3_CASES])
+def test_files_are_megatrons(name, corpus, flags, llama3, corpora, tmp_path):
+    done = run(
+        "--input", corpora / f"{corpus}.jsonl", "--output-prefix", tmp_path / name,
+        "--tokenizer-type", "HuggingFaceTokenizer", "--tokenizer-model", llama3, *flags,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    check_sums(tmp_path, name, ("text", "title") if "title" in flags else ("text",))
+
+
+@pytest.mark.parametrize("name,corpus,size", [("null_50000", "null", 50000), ("null_128256", "null_large", 128256)])
+def test_null_tokenizer_files_are_megatrons(name, corpus, size, corpora, tmp_path):
+    done = run(
+        "--input", corpora / f"{corpus}.jsonl", "--output-prefix", tmp_path / name,
+        "--tokenizer-type", "NullTokenizer", "--vocab-size", size, "--append-eod",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    check_sums(tmp_path, name)
+
+
+def test_golden_tokens(llama3):
+    for name, flags in [
+        ("llama3", []),
+        ("llama3_nobos", ["--tokenizer-hf-no-include-special-tokens"]),
+        ("llama3_ordinary", ["--tokenizer-hf-no-include-special-tokens", "--split-special-tokens"]),
+    ]:
+        cases = [json.loads(line) for line in (GOLDEN / "megatron/tokens.jsonl").open()]
+        cases = [case for case in cases if case["tokenizer"] == name]
+        lines = "".join(json.dumps(case["text"]) + "\n" for case in cases)
+        done = run("tokenize", "--tokenizer-type", "HuggingFaceTokenizer", "--tokenizer-model", llama3, "--json-lines", *flags, input=lines)
+        assert [list(map(int, line.split())) for line in done.stdout.split("\n")[:-1]] == [case["ids"] for case in cases]
+
+
+def test_output_does_not_depend_on_the_number_of_workers(corpora, tmp_path):
+    big = tmp_path / "big.jsonl"
+    with big.open("wb") as out:
+        for _ in range(6):
+            out.write((corpora / "corpus.jsonl").read_bytes() + b"\n")
+    files = []
+    for workers in (1, 2, 5):
+        done = run("--input", big, "--output-prefix", tmp_path / f"w{workers}", *TINY, "--append-eod", "--workers", workers)
+        assert done.returncode == 0, done.stderr
+        files.append([(tmp_path / f"w{workers}_text_document.{s}").read_bytes() for s in ("bin", "idx")])
+    assert files[0] == files[1] == files[2]
+    sequential = run("--input", big, "--output-prefix", tmp_path / "k", *TINY, "--append-eod", "--workers", 4, "--partitions", 2, "--keep-sequential-samples")
+    assert sequential.returncode == 0
+    assert (tmp_path / "k_text_document.bin").read_bytes() == files[0][0]
+
+
+def test_progress_line_is_megatrons(corpora, tmp_path):
+    done = run("--input", corpora / "corpus2.jsonl", "--output-prefix", tmp_path / "x", *TINY, "--log-interval", 100)
+    assert "Processed 223 documents (" in done.stderr
+    assert done.stderr.splitlines()[-1].endswith(" MB/s).")
+
+
+def test_plain_text(tmp_path):
+    text = "First block,\nline two.\r\n\r\n\n\nSecond.\n\nThird\nblock"
+    (tmp_path / "x.txt").write_bytes(text.encode())
+    done = run("--input", tmp_path / "x.txt", "--input-format", "text", "--output-prefix", tmp_path / "t", *TINY, "--append-eod")
+    assert done.returncode == 0, done.stderr
+    ids = numpy.fromfile(tmp_path / "t_text_document.bin", dtype=numpy.uint16).tolist()
+    documents, current = [], []
+    for token in ids:
+        current.append(token)
+        if token == 1:
+            documents.append(run("detokenize", *TINY, input=" ".join(map(str, current[1:-1]))).stdout)
+            current = []
+    assert documents == ["First block,\nline two.", "Second.", "Third\nblock"]
+    lines = run("--input", "-", "--input-format", "lines", "--output-prefix", tmp_path / "l", *TINY, input=text)
+    assert lines.stdout.startswith("5 documents")
+
+
+def test_tokenize_reads_one_text_and_prints_its_ids():
+    done = run("tokenize", *TINY, input="In the beginning\n")
+    ids = done.stdout.split()
+    assert done.stdout.count("\n") == 1 and ids[0] == "0"
+    assert run("detokenize", *TINY, input=" ".join(ids[1:])).stdout == "In the beginning\n"
+    assert run("tokenize", *TINY, "--append-eod", input="x").stdout.split()[-1] == "1"
+
+
+BAD_LINES = [b"", b"{", b'{"text": 5}', b'{"txt": "x"}', b'["x"]', b'{"text": "\xff"}', b'{"text": "a\tb"}', b'{"text": "\\ud800"}']
+
+
+@pytest.mark.parametrize("bad", BAD_LINES)
+def test_a_bad_line_is_named_and_nothing_looks_finished(bad, tmp_path):
+    good = b'{"text": "good"}\n'
+    (tmp_path / "in.jsonl").write_bytes(good * 70000 + bad + b"\n" + good + b"{\n" + good * 70000)
+    done = run("--input", tmp_path / "in.jsonl", "--output-prefix", tmp_path / "out", *TINY, "--workers", 3)
+    assert done.returncode == 65
+    assert f"{tmp_path}/in.jsonl:70001:" in done.stderr
+    assert leftovers(tmp_path, "out") == []
+
+
+def test_mistakes_on_the_command_line(tmp_path):
+    for args, message in [
+        (["--imput", "x"], "did you mean '--input'"),
+        (["--input", "x"], "--output-prefix PREFIX is missing"),
+        (["--input", "x", "--output-prefix", "y"], "--tokenizer-type TYPE is missing"),
+        (["--input", "x", "--output-prefix", "y", *TINY, "--workers", "3", "--partitions", "2"], "not divisible"),
+        (["--input", "x", "--output-prefix", "y", *TINY, "--input-format", "txt"], "did you mean 'text'"),
+        (["tokenize", "--tokenizer-typ", "x"], "did you mean '--tokenizer-type'"),
+    ]:
+        done = run(*args, cwd=tmp_path)
+        assert done.returncode == 2 and message in done.stderr, (args, done.stderr)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_that_can_not_be_used(tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"text": "x"}\n')
+    for args, message in [
+        (["--input", tmp_path / "none", "--output-prefix", tmp_path / "out", *TINY], "none: No such file"),
+        (["--input", tmp_path / "in.jsonl", "--output-prefix", tmp_path / "no/out", *TINY], "create"),
+        (["--input", tmp_path, "--output-prefix", tmp_path / "out", *TINY], "Is a directory"),
+        (["--input", tmp_path / "in.jsonl", "--output-prefix", tmp_path / "out", *TINY[:3], tmp_path / "none"], "none"),
+    ]:
+        done = run(*args)
+        assert done.returncode == 65 and message in done.stderr, (args, done.stderr)
+        assert leftovers(tmp_path, "out") == []
+    full = run("--input", tmp_path / "in.jsonl", "--output-prefix", "/dev/full", *TINY)
+    assert full.returncode == 65
+
+
+def test_help_and_version():
+    assert "--tokenizer-model" in run("--help").stdout
+    assert run("--version").stdout.startswith("muster-preprocess ")
+
+
+def peak_memory_mib(*args):
+    process = subprocess.Popen([PROGRAM, *map(str, args)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    return usage.ru_maxrss / 1024
+
+
+def test_memory_does_not_grow_with_the_input(corpora, tmp_path):
+    part = (corpora / "corpus.jsonl").read_bytes() + b"\n"
+    peaks = []
+    for copies in (20, 100):
+        (tmp_path / "in.jsonl").write_bytes(part * copies)
+        peaks.append(peak_memory_mib("--input", tmp_path / "in.jsonl", "--output-prefix", tmp_path / "o", *TINY, "--workers", 2))
+    assert peaks[1] < 512
+    assert peaks[1] < peaks[0] + 40
+
+
+def test_a_killed_run_leaves_nothing_that_looks_finished(corpora, tmp_path):
+    part = (corpora / "corpus.jsonl").read_bytes() + b"\n"
+    (tmp_path / "in.jsonl").write_bytes(part * 100)
+    process = subprocess.Popen(
+        [PROGRAM, "--input", tmp_path / "in.jsonl", "--output-prefix", tmp_path / "out", *TINY, "--workers", "1"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    while not leftovers(tmp_path, "out"):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "out_text_document.bin").exists()
+    assert not (tmp_path / "out_text_document.idx").exists()
+
+
+# --- JSON against Python's own module ---
+
+PIECES = [
+    '"', "\\", "{", "}", "[", "]", ",", ":", " ", "\t", "0", "1", "-", "+", ".", "e", "E", "true", "false", "null", "NaN", "Infinity",
+    "-Infinity", '"text"', '"x"', "\\u0041", "\\ud83d\\ude42", "\\ud800", "\\n", "\\q", "é", "\x1f", "\x7f", "\u2028", "01", "1.5e+3", '"a": 1, ',
+]  # fmt: skip
+
+
+def python_verdict(line):
+    try:
+        text = json.loads(line)["text"]
+        texts = text if isinstance(text, list) else [text]
+        for t in texts:
+            t.encode()  # refuses lone surrogates and what is no text
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    return texts
+
+
+def test_json_is_read_as_python_reads_it(tmp_path):
+    rng = random.Random(11)
+    seeds = ['{"text": "abc"}', '{"a": [1, -2.5e3, {"b": null}], "text": ["x", "y"], "c": NaN}', '{"text": "\\u00e9", "text": "z"}']
+    lines = set()
+    while len(lines) < 400:
+        line = rng.choice(seeds)
+        for _ in range(rng.randrange(1, 4)):
+            at = rng.randrange(len(line) + 1)
+            line = line[:at] + rng.choice(PIECES) + line[at + rng.choice([0, 0, 1, 2]) :]
+        lines.add(line)
+    accepted = [line for line in lines if python_verdict(line) is not None]
+    assert len(accepted) > 40
+    (tmp_path / "in.jsonl").write_text("\n".join(accepted), encoding="utf-8", newline="\n")
+    done = run("--input", tmp_path / "in.jsonl", "--output-prefix", tmp_path / "a", *TINY)
+    assert done.returncode == 0, done.stderr
+    flat = [t for line in accepted for t in python_verdict(line)]
+    want = run("tokenize", *TINY, "--json-lines", input="".join(json.dumps(t) + "\n" for t in flat)).stdout.split()
+    assert numpy.fromfile(tmp_path / "a_text_document.bin", dtype=numpy.uint16).tolist() == list(map(int, want))
+    for line in lines - set(accepted):
+        (tmp_path / "in.jsonl").write_text(line, encoding="utf-8", newline="\n")
+        assert run("--input", tmp_path / "in.jsonl", "--output-prefix", tmp_path / "b", *TINY, "--workers", 1).returncode == 65, line

@@ -1,0 +1,69 @@
+#include "trainer/tools/text_chunks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/data/golden.h"
+
+namespace muster::tools {
+namespace {
+
+using ::testing::ElementsAre;
+
+class TextChunksTest : public ::testing::Test {
+ protected:
+  // "number:text" of every line, read in chunks of about `target` bytes.
+  std::vector<std::string> Lines(const std::string& input, InputFormat format, size_t target) {
+    const std::string path = (folder_.path() / "in").string();
+    data::testing::WriteFile(path, input);
+    ChunkReader reader(path, format, target);
+    std::vector<std::string> lines;
+    chunks_ = 0;
+    for (Chunk chunk; reader.Next(chunk); ++chunks_) {
+      for (const Line& line : SplitLines(chunk)) {
+        lines.push_back(std::to_string(line.number) + ":" + std::string(line.text));
+      }
+    }
+    return lines;
+  }
+
+  data::testing::TempFolder folder_;
+  int chunks_ = 0;
+};
+
+TEST_F(TextChunksTest, LinesDoNotDependOnTheChunkSize) {
+  const std::string input = "a\nbb\r\nccc\rd\r\r\n\n\re\n\nlast";
+  const auto whole = Lines(input, InputFormat::kJsonl, 1000);
+  EXPECT_THAT(whole,
+              ElementsAre("1:a", "2:bb", "3:ccc", "4:d", "5:", "6:", "7:", "8:e", "9:", "10:last"));
+  for (size_t target = 1; target < 20; ++target) {
+    EXPECT_EQ(Lines(input, InputFormat::kJsonl, target), whole) << target;
+  }
+  EXPECT_GT((Lines(input, InputFormat::kJsonl, 2), chunks_), 2);
+}
+
+TEST_F(TextChunksTest, NoLineAfterTheLastBreak) {
+  EXPECT_THAT(Lines("", InputFormat::kJsonl, 10), ElementsAre());
+  EXPECT_THAT(Lines("x\n", InputFormat::kJsonl, 10), ElementsAre("1:x"));
+  EXPECT_THAT(Lines("\n", InputFormat::kJsonl, 10), ElementsAre("1:"));
+  EXPECT_THAT(Lines("x\r", InputFormat::kJsonl, 10), ElementsAre("1:x"));
+}
+
+TEST_F(TextChunksTest, TextIsCutBetweenDocumentsOnly) {
+  const std::string input = "a\nb\n\nc\r\n\r\nd\ne\nf\n\n\ng";
+  const std::string path = (folder_.path() / "in").string();
+  data::testing::WriteFile(path, input);
+  for (size_t target = 1; target < 20; ++target) {
+    ChunkReader reader(path, InputFormat::kText, target);
+    std::string all;
+    for (Chunk chunk; reader.Next(chunk);) {
+      all += chunk.bytes;
+      const bool at_end = all.size() == input.size();
+      EXPECT_TRUE(at_end || chunk.bytes.ends_with("\n\n") || chunk.bytes.ends_with("\n\r\n"));
+    }
+    EXPECT_EQ(all, input);
+  }
+}
+
+}  // namespace
+}  // namespace muster::tools
