@@ -174,5 +174,23 @@ TEST(RecipeTest, EvaluationLeavesTheStateAlone) {
   }
 }
 
+TEST(RecipeTest, HybridTrainsBackwardInE5m2) {
+  using config::Fp8Format;
+  for (const Role role : {Role::kInput, Role::kWeight, Role::kGradOutput}) {
+    EXPECT_EQ(FormatOf(Fp8Format::kE4m3, role), Format::kE4m3);
+    EXPECT_EQ(FormatOf(Fp8Format::kHybrid, role),
+              role == Role::kGradOutput ? Format::kE5m2 : Format::kE4m3);
+  }
+}
+
+TEST(RecipeTest, AnEmptyHistoryIsRefused) {
+  config::Fp8Config config;
+  config.recipe = config::Fp8Recipe::kDelayed;
+  config.amax_history_len = 0;
+  EXPECT_THROW(MakeRecipe(config, {"linear"}, nullptr), std::invalid_argument);
+  config.recipe = config::Fp8Recipe::kNone;
+  EXPECT_EQ(MakeRecipe(config, {"linear"}, nullptr), nullptr);
+}
+
 }  // namespace
 }  // namespace muster::fp8
