@@ -94,7 +94,7 @@ def test_a_rank_that_never_comes(tmp_path, prefix):
 
 
 def test_sigterm_saves_on_all_ranks_alike(tmp_path, prefix):
-    flags = h.tiny_flags(prefix, 100000, exit_signal_handler=True, save=tmp_path / "ckpt")
+    flags = h.tiny_flags(prefix, 100000, exit_signal_handler=True, save=tmp_path / "ckpt", global_batch_size=3)
     ranks = h.start(tmp_path, flags, world=3)
     h.wait_for(lambda: len(ranks[1].events_path.read_text().splitlines()) > 5)
     ranks[1].process.send_signal(signal.SIGTERM)  # one is enough: the others agree

@@ -109,6 +109,14 @@ TEST(Gloo, CollectivesOverANamedInterface) {
   RunRanks(3, options, CheckCollectives);
 }
 
+TEST(Gloo, ViewsAreRefused) {
+  RunRanks(2, {}, [](Communicator& comm) {
+    const at::Tensor view = at::zeros({4, 4}).narrow(1, 0, 2);
+    EXPECT_THROW(comm.Broadcast(view, 0), std::invalid_argument);
+    EXPECT_THROW(comm.AllReduce(view, ReduceOp::kSum), std::invalid_argument);
+  });
+}
+
 TEST(Gloo, AllReduceIsTheSameOnEveryRankAndEveryTime) {
   std::vector<at::Tensor> results(8);
   for (int round = 0; round < 2; ++round) {

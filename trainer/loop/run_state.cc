@@ -112,9 +112,12 @@ std::optional<checkpoint::Progress> ShareProgress(
   return checkpoint::Progress{values[1], values[2], values[3], values[4]};
 }
 
+// FP8 state is made of views that are not contiguous, which a collective can't take.
 void ShareTensors(Run& run, const std::vector<NamedTensor>& tensors) {
   for (const NamedTensor& named : tensors) {
-    if (named.tensor.numel() > 0) run.data_parallel->Broadcast(named.tensor, 0);
+    const at::Tensor message = named.tensor.contiguous();
+    run.data_parallel->Broadcast(message, 0);
+    if (!message.is_same(named.tensor)) named.tensor.copy_(message);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,11 @@ std::string FirstLine(const std::exception& error) {
   return text.substr(0, text.find('\n'));
 }
 
+// Gloo would read past the elements of a view.
+void RequireContiguous(const at::Tensor& tensor) {
+  if (!tensor.is_contiguous()) throw std::invalid_argument("a collective needs contiguous tensors");
+}
+
 c10d::ReduceOp ToC10d(ReduceOp op) {
   return op == ReduceOp::kMax ? c10d::ReduceOp::MAX : c10d::ReduceOp::SUM;
 }
@@ -34,6 +40,7 @@ class Gloo : public Communicator {
   int64_t size() const override { return group_->getSize(); }
 
   void AllReduce(at::Tensor tensor, ReduceOp op) override {
+    RequireContiguous(tensor);
     c10d::AllreduceOptions options;
     options.reduceOp = ToC10d(op);
     Run("all-reduce", [&] {
@@ -43,6 +50,7 @@ class Gloo : public Communicator {
   }
 
   void Broadcast(at::Tensor tensor, int64_t root) override {
+    RequireContiguous(tensor);
     c10d::BroadcastOptions options;
     options.rootRank = root;
     Run("broadcast", [&] {
@@ -52,10 +60,14 @@ class Gloo : public Communicator {
   }
 
   void AllGather(at::Tensor output, at::Tensor input) override {
+    RequireContiguous(output);
+    RequireContiguous(input);
     Run("all-gather", [&] { return group_->_allgather_base(output, input); });
   }
 
   void ReduceScatter(at::Tensor output, at::Tensor input) override {
+    RequireContiguous(output);
+    RequireContiguous(input);
     Run("reduce-scatter", [&] { return group_->_reduce_scatter_base(output, input); });
   }
 
