@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <ATen/ops/ones.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+
 #include <cmath>
 #include <map>
 #include <stdexcept>
@@ -63,6 +67,53 @@ TEST(LlamaTest, TiedHeadSumsBothGradients) {
   for (size_t i = 1; i < tied.parameters().size(); ++i) {
     EXPECT_LE(testing::RelativeError(tied.parameters()[i].grad, untied.parameters()[i].grad),
               1e-13);
+  }
+}
+
+struct Shape {
+  int64_t layers, hidden, ffn, heads, groups, head_dim, vocab, batch, positions;
+  bool tied, layernorm_1p;
+};
+
+// Along a random direction, the loss changes as the gradients say: central differences in fp64.
+TEST(LlamaTest, GradientsMatchFiniteDifferencesForAnyShape) {
+  const Shape shapes[] = {
+      {1, 24, 40, 4, 4, 6, 97, 3, 7, false, false},  // every head its own KV head
+      {2, 20, 33, 6, 1, 4, 50, 1, 33, true, true},   // one KV head for all
+      {3, 48, 17, 9, 3, 2, 31, 2, 1, false, true}};  // one position
+  for (const Shape& shape : shapes) {
+    config::ModelConfig config = testing::TinyConfig(DType::kFp64);
+    config.num_layers = shape.layers;
+    config.hidden_size = shape.hidden;
+    config.ffn_hidden_size = shape.ffn;
+    config.num_attention_heads = shape.heads;
+    config.num_query_groups = shape.groups;
+    config.kv_channels = shape.head_dim;
+    config.padded_vocab_size = shape.vocab;
+    config.untie_embeddings_and_output_weights = !shape.tied;
+    config.apply_layernorm_1p = shape.layernorm_1p;
+    config.init_method_std = 0.3;
+    Llama llama(config, nullptr);
+    data::Batch batch;
+    batch.tokens_BS = at::randint(shape.vocab, {shape.batch, shape.positions}, at::kLong);
+    batch.labels_BS = at::randint(shape.vocab, {shape.batch, shape.positions}, at::kLong);
+    batch.loss_mask_BS = at::ones({shape.batch, shape.positions}, at::kFloat);
+    llama.ForwardBackward(batch);
+    double predicted = 0;
+    std::vector<at::Tensor> direction;
+    for (const Parameter& parameter : llama.parameters()) {
+      direction.push_back(at::randn(parameter.value.sizes(), at::kDouble));
+      predicted += direction.back().mul(parameter.grad).sum().item<double>();
+    }
+    const double step = 1e-5;
+    const auto loss_at = [&](double distance) {
+      for (size_t i = 0; i < direction.size(); ++i) {
+        llama.parameters()[i].value.add_(direction[i], distance);
+      }
+      return llama.Evaluate(batch).loss.item<double>();
+    };
+    const double above = loss_at(step), below = loss_at(-2 * step);
+    EXPECT_NEAR((above - below) / (2 * step) / predicted, 1, 1e-6);
   }
 }
 
