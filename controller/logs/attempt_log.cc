@@ -87,9 +87,32 @@ NodeLog* AttemptLog::NodeOf(uint32_t rank, const std::string& host) const {
   return nodes_[node].get();
 }
 
-bool AttemptLog::Pass(NodeLog::TimePoint now, std::chrono::milliseconds retry, Outbox& out) {
+void AttemptLog::Begin(Outbox& out) {
+  jobs_.clear();
+  for (const auto& node : nodes_) jobs_.push_back(node->Begin(out));
+}
+
+std::vector<SyncJob*> AttemptLog::Jobs() {
+  std::vector<SyncJob*> jobs;
+  for (std::vector<SyncJob>& of_node : jobs_) {
+    for (SyncJob& job : of_node) jobs.push_back(&job);
+  }
+  return jobs;
+}
+
+bool AttemptLog::Conclude(NodeLog::TimePoint now, std::chrono::milliseconds retry, Outbox& out) {
+  std::vector<std::vector<EndJournal::End>> ends;
+  std::vector<EndJournal::End> all;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    ends.push_back(nodes_[i]->Synced(jobs_[i], out));
+    all.insert(all.end(), ends.back().begin(), ends.back().end());
+  }
+  const absl::Status recorded = all.empty() ? absl::OkStatus() : journal_.Append(all);
   bool again = false;
-  for (const auto& node : nodes_) again = node->Pass(journal_, now, retry, out) || again;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    again = nodes_[i]->Conclude(ends[i], recorded, now, retry, out) || again;
+  }
+  jobs_.clear();
   return again;
 }
 

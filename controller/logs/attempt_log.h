@@ -26,9 +26,11 @@ class AttemptLog {
   // `host`. Any thread.
   NodeLog* NodeOf(uint32_t rank, const std::string& host) const;
 
-  // Log thread only: one round of NodeLog::Pass. True if another one is wanted although no chunk
-  // comes.
-  bool Pass(NodeLog::TimePoint now, std::chrono::milliseconds retry, Outbox& out);
+  // Log thread only: one round over all nodes (see NodeLog), before and after the sync.
+  void Begin(Outbox& out);
+  std::vector<SyncJob*> Jobs();
+  // True if another round is wanted although no chunk comes.
+  bool Conclude(NodeLog::TimePoint now, std::chrono::milliseconds retry, Outbox& out);
   // Log thread only: records that the node is gone.
   absl::Status Abandon(const std::string& host);
   // Log thread only: true when it has just become complete.
@@ -46,6 +48,7 @@ class AttemptLog {
   std::shared_ptr<Growth> growth_;
   std::vector<std::unique_ptr<NodeLog>> nodes_;  // as in the plan
   EndJournal journal_;                           // log thread, after Open
+  std::vector<std::vector<SyncJob>> jobs_;       // log thread: of each node in this round
 };
 
 }  // namespace muster::logs

@@ -13,6 +13,7 @@
 
 #include "common/status.h"
 #include "controller/logs/attempt_log.h"
+#include "controller/logs/sync.h"
 
 namespace muster::logs {
 namespace {
@@ -179,18 +180,25 @@ void FileRegistryImpl::Round() {
     const absl::Status status = attempt->Abandon(host);
     if (!status.ok() && on_error) on_error(attempt->id(), status);
   }
+  std::vector<Outbox> outboxes(attempts.size());
+  std::vector<SyncJob*> jobs;
+  for (size_t i = 0; i < attempts.size(); ++i) {
+    attempts[i]->Begin(outboxes[i]);
+    for (SyncJob* job : attempts[i]->Jobs()) jobs.push_back(job);
+  }
+  SyncAll(jobs);
   bool again = false;
-  for (const Attempt& attempt : attempts) {
-    Outbox out;
+  for (size_t i = 0; i < attempts.size(); ++i) {
+    AttemptLog& attempt = *attempts[i];
     const auto now = std::chrono::steady_clock::now();
-    again = attempt->Pass(now, options_.retry_interval, out) || again;
-    const bool complete = attempt->CheckComplete(out);
+    again = attempt.Conclude(now, options_.retry_interval, outboxes[i]) || again;
+    const bool complete = attempt.CheckComplete(outboxes[i]);
     if (complete) {
       absl::MutexLock lock(&mutex_);
-      Retire(attempt);
+      Retire(attempts[i]);
     }
-    out.Deliver(attempt->id(), on_error);
-    if (complete && on_complete) on_complete(attempt->id());
+    outboxes[i].Deliver(attempt.id(), on_error);
+    if (complete && on_complete) on_complete(attempt.id());
   }
   absl::MutexLock lock(&mutex_);
   again_ = again;

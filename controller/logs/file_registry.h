@@ -19,7 +19,8 @@ class FileRegistry : public LogRegistry, public AttemptLogs {
  public:
   struct Options {
     std::chrono::milliseconds sync_interval{200};  // longest wait of a byte for its fdatasync
-    uint64_t sync_bytes = 4 << 20;                 // ... or this many unsynced bytes
+    uint64_t sync_bytes =
+        1 << 20;  // ... or this many unsynced bytes; well below what a node sends without an ack
     std::chrono::milliseconds retry_interval{
         1000};  // pause before a failed stream is asked for again
   };

@@ -1,11 +1,8 @@
 #include "controller/logs/node_log.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "common/status.h"
-#include "controller/logs/file_io.h"
 #include "controller/logs/fs_user.h"
 #include "controller/logs/layout.h"
 
@@ -142,6 +139,12 @@ void NodeLog::Take(const v1::LogChunk& chunk, StreamState& state, Outbox& out) {
     state.reported = true;
     return;
   }
+  if (chunk.offset() > before) {
+    // Bytes are missing because we refused them, or because the node began in the middle: asking
+    // again is the cure.
+    state.failed = true;
+    return;
+  }
   const absl::Status status = file.Append(chunk.offset(), chunk.data(), TimesOf(chunk));
   if (file.size() > before) growth_.SetSize(GrowthIndex(state), file.size());
   if (!status.ok()) {
@@ -155,7 +158,7 @@ void NodeLog::Take(const v1::LogChunk& chunk, StreamState& state, Outbox& out) {
   if (file.stream() == v1::STREAM_EVENTS) return;
   if (file.size() == before && !state.ended) return;
   const std::string_view data = chunk.data();
-  const uint64_t known = before - std::min(before, chunk.offset());
+  const uint64_t known = before - chunk.offset();
   const std::string_view fresh = data.substr(std::min<uint64_t>(data.size(), known));
   if (state.ended || merged_.Worthwhile(state.rank, file, fresh)) Merge(state, out);
 }
@@ -180,40 +183,60 @@ void NodeLog::MergeAll(Outbox& out) {
 
 void NodeLog::Fail(StreamState& state, const absl::Status& status, Outbox& out) {
   state.failed = true;
-  // Missing bytes follow from an earlier failure or from a node that begins in the middle: asking
-  // again is the cure.
-  if (absl::IsOutOfRange(status) || state.reported) return;
+  if (state.reported) return;
   state.reported = true;
   out.reports.push_back(status);
 }
 
-bool NodeLog::Pass(EndJournal& journal, TimePoint now, std::chrono::milliseconds retry,
-                   Outbox& out) {
-  if (!dirty_.exchange(false)) return false;
+std::vector<SyncJob> NodeLog::Begin(Outbox& out) {
+  std::vector<SyncJob> jobs;
+  if (!dirty_.exchange(false)) return jobs;
   const ScopedFsUser user(uid_, gid_);
-  std::vector<Pending> pending;
-  {
-    absl::MutexLock lock(&mutex_);
-    if (!EnsureRecovered(out)) {
-      dirty_.store(true);
-      return true;
-    }
-    pending = CollectUnsynced(out);
-  }
-  for (Pending& item : pending) Sync(item);
-  std::vector<EndJournal::End> ends;
-  {
-    absl::MutexLock lock(&mutex_);
-    for (const Pending& item : pending) AfterSync(item, out);
-    if (merge_due_) MergeAll(out);
-    ends = NewEnds();
-  }
-  const absl::Status recorded = ends.empty() ? absl::OkStatus() : journal.Append(ends);
   absl::MutexLock lock(&mutex_);
+  in_round_ = true;
+  if (!EnsureRecovered(out)) return jobs;
+  for (size_t i = 0; i < streams_.size(); ++i) {
+    StreamFile& file = *streams_[i].file;
+    if (file.durable() == file.size()) continue;
+    auto fd = file.LogFd();
+    if (!fd.ok()) {
+      Fail(streams_[i], fd.status(), out);
+      continue;
+    }
+    jobs.push_back({.stream = i,
+                    .fd = *std::move(fd),
+                    .size = file.size(),
+                    .path = file.path(),
+                    .folder = streams_[i].folder_synced ? "" : file.folder(),
+                    .status = {}});
+  }
+  return jobs;
+}
+
+std::vector<EndJournal::End> NodeLog::Synced(const std::vector<SyncJob>& jobs, Outbox& out) {
+  std::vector<EndJournal::End> ends;
+  const ScopedFsUser user(uid_, gid_);
+  absl::MutexLock lock(&mutex_);
+  if (!in_round_ || !recovered_) return ends;
+  for (const SyncJob& job : jobs) AfterSync(job, out);
+  if (merge_due_) MergeAll(out);
+  for (const StreamState& state : streams_) {
+    if (!state.ended || state.recorded || state.file->durable() != state.file->size()) continue;
+    ends.push_back(
+        {.rank = state.rank, .stream = state.file->stream(), .bytes = state.file->size()});
+  }
+  return ends;
+}
+
+bool NodeLog::Conclude(const std::vector<EndJournal::End>& ends, const absl::Status& recorded,
+                       TimePoint now, std::chrono::milliseconds retry, Outbox& out) {
+  absl::MutexLock lock(&mutex_);
+  if (!in_round_) return false;
+  in_round_ = false;
   for (const EndJournal::End& end : ends) RecordEnd(*Find(end.rank, end.stream), recorded, out);
-  bool again = merge_due_;
+  bool again = merge_due_ || !recovered_;
   for (StreamState& state : streams_) {
-    Answer(state, now, retry, out);
+    if (recovered_) Answer(state, now, retry, out);
     again = again || state.failed;
     if (open_files_ > kMaxOpenFiles / 2) state.file->Close();
   }
@@ -232,54 +255,19 @@ void NodeLog::RecordEnd(StreamState& state, const absl::Status& recorded, Outbox
   state.file->Close();
 }
 
-std::vector<NodeLog::Pending> NodeLog::CollectUnsynced(Outbox& out) {
-  std::vector<Pending> pending;
-  for (StreamState& state : streams_) {
-    if (state.file->durable() == state.file->size()) continue;
-    auto fd = state.file->LogFd();
-    if (!fd.ok()) {
-      Fail(state, fd.status(), out);
-      continue;
-    }
-    pending.push_back({.state = &state,
-                       .fd = *std::move(fd),
-                       .size = state.file->size(),
-                       .sync_folder = !state.folder_synced,
-                       .status = {}});
-  }
-  return pending;
-}
-
-// Without the lock: this is the slow part.
-void NodeLog::Sync(Pending& pending) const {
-  const StreamFile& file = *pending.state->file;
-  if (fdatasync(pending.fd->get()) != 0) pending.status = PosixError("sync " + file.path());
-  if (pending.sync_folder) pending.status.Update(SyncDir(file.folder()));
-}
-
-void NodeLog::AfterSync(const Pending& pending, Outbox& out) {
-  StreamState& state = *pending.state;
-  if (pending.status.ok()) {
+void NodeLog::AfterSync(const SyncJob& job, Outbox& out) {
+  StreamState& state = streams_[job.stream];
+  if (job.status.ok()) {
     state.folder_synced = true;
-    state.file->set_durable(pending.size);
+    state.file->set_durable(job.size);
     state.answer_due = true;
     return;
   }
-  Fail(state, pending.status, out);
+  Fail(state, job.status, out);
   // The kernel has dropped what it could not write: those bytes must come again.
   state.ended = state.recorded;
   if (const absl::Status status = state.file->Rewind(); !status.ok()) Fail(state, status, out);
   growth_.SetSize(GrowthIndex(state), state.file->size());
-}
-
-std::vector<EndJournal::End> NodeLog::NewEnds() const {
-  std::vector<EndJournal::End> ends;
-  for (const StreamState& state : streams_) {
-    if (!state.ended || state.recorded || state.file->durable() != state.file->size()) continue;
-    ends.push_back(
-        {.rank = state.rank, .stream = state.file->stream(), .bytes = state.file->size()});
-  }
-  return ends;
 }
 
 void NodeLog::Answer(StreamState& state, TimePoint now, std::chrono::milliseconds retry,

@@ -16,6 +16,7 @@
 #include "controller/logs/log_registry.h"
 #include "controller/logs/merged_file.h"
 #include "controller/logs/stream_file.h"
+#include "controller/logs/sync.h"
 
 namespace muster::logs {
 
@@ -30,8 +31,8 @@ struct Outbox {
 };
 
 // The logs of one node's ranks in one attempt. Links write into it (OnChunk), the log thread makes
-// durable what they wrote and acknowledges it (Pass): two steps, so that a slow disk sync does not
-// hold up a link.
+// durable what they wrote and acknowledges it (a round): two steps, so that a slow disk sync does
+// not hold up a link.
 class NodeLog {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -46,12 +47,18 @@ class NodeLog {
     uint64_t bytes = 0;  // new ones
     bool ended = false;  // the stream has its last byte
   };
-  // Takes a chunk, on a link's thread. Pass has work after it.
+  // Takes a chunk, on a link's thread. A round has work after it.
   Taken OnChunk(const v1::LogChunk& chunk, const nodes::LogSink::Ack& ack, Outbox& out);
 
-  // Log thread only: takes up what is on disk, syncs, records ends, acknowledges, asks again for
-  // what failed. True if it wants to be called again although no chunk comes.
-  bool Pass(EndJournal& journal, TimePoint now, std::chrono::milliseconds retry, Outbox& out);
+  // The log thread's round, in three steps with the slow part between them and no lock held:
+  // what must be synced (the caller does it) ...
+  std::vector<SyncJob> Begin(Outbox& out);
+  // ... what has come to its end with that (the caller writes it to the journal) ...
+  std::vector<EndJournal::End> Synced(const std::vector<SyncJob>& jobs, Outbox& out);
+  // ... and what to tell the node. `recorded`: how the journal went. True if it wants another round
+  // although no chunk comes.
+  bool Conclude(const std::vector<EndJournal::End>& ends, const absl::Status& recorded,
+                TimePoint now, std::chrono::milliseconds retry, Outbox& out);
 
   // The node is gone: nothing is taken any more.
   void Abandon();
@@ -77,14 +84,6 @@ class NodeLog {
     bool folder_synced = false;
     TimePoint ask_again{};
   };
-  struct Pending {
-    StreamState* state;
-    std::shared_ptr<const UniqueFd> fd;
-    uint64_t size;
-    bool sync_folder;
-    absl::Status status;
-  };
-
   StreamState* Find(uint32_t rank, v1::Stream stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t GrowthIndex(const StreamState& state) const;
   bool EnsureRecovered(Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -95,10 +94,7 @@ class NodeLog {
   void MergeAll(Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fail(StreamState& state, const absl::Status& status, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<Pending> CollectUnsynced(Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Sync(Pending& pending) const;
-  void AfterSync(const Pending& pending, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<EndJournal::End> NewEnds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AfterSync(const SyncJob& job, Outbox& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RecordEnd(StreamState& state, const absl::Status& recorded, Outbox& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Answer(StreamState& state, TimePoint now, std::chrono::milliseconds retry, Outbox& out)
@@ -110,11 +106,12 @@ class NodeLog {
   const uint32_t first_rank_;
   OpenFiles& open_files_;
   Growth& growth_;
-  std::atomic<bool> dirty_{true};  // Pass has work; at first: to recover
+  std::atomic<bool> dirty_{true};  // a round has work; at first: to recover
 
   mutable absl::Mutex mutex_;
   std::vector<StreamState> streams_ ABSL_GUARDED_BY(mutex_);  // never resized after construction
   MergedFile merged_ ABSL_GUARDED_BY(mutex_);
+  bool in_round_ ABSL_GUARDED_BY(mutex_) = false;
   bool recovered_ ABSL_GUARDED_BY(mutex_) = false;
   bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;
   bool recover_reported_ ABSL_GUARDED_BY(mutex_) = false;
