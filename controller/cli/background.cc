@@ -26,13 +26,21 @@ namespace {
 constexpr auto kStartTimeout = std::chrono::seconds(20);
 constexpr auto kPollInterval = std::chrono::milliseconds(20);
 
-// mkdir -p with mode 0700 for what is missing.
+// mkdir -p with mode 0700 for what is missing. The folder must be ours: it may lie below a folder
+// that all can write.
 absl::Status MakeFolder(const std::string& path) {
   for (size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
     const std::string part = path.substr(0, slash);
     if (mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) return PosixError("mkdir " + part);
-    if (slash == std::string::npos) return absl::OkStatus();
+    if (slash == std::string::npos) break;
   }
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0) return PosixError("stat " + path);
+  if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid()) {
+    return absl::FailedPreconditionError(
+        path + " is not a folder of yours; remove it, or set MUSTER_STATE");
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<UniqueFd> TakeStartLock(const std::string& state_dir) {

@@ -42,6 +42,10 @@ std::string StateDir(const std::string& chosen) {
       .string();
 }
 
+Client::Connector ConnectToRunning(const std::string& state_dir) {
+  return [state_dir] { return Connect(state_dir); };
+}
+
 Client::Connector ConnectOrStart(const std::string& state_dir) {
   return [state_dir, first = true]() mutable -> absl::StatusOr<std::shared_ptr<Client::Stub>> {
     const auto deadline = std::chrono::steady_clock::now() + kReturnTimeout;

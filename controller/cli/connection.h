@@ -11,6 +11,9 @@ namespace muster::cli {
 // Absolute path of this user's controller state; `chosen` (--state-dir) wins when it is not empty.
 std::string StateDir(const std::string& chosen = "");
 
+// To the controller that runs for `state_dir`; never starts one.
+Client::Connector ConnectToRunning(const std::string& state_dir);
+
 // To the controller of `state_dir`; starts one in the background when none runs.
 Client::Connector ConnectOrStart(const std::string& state_dir);
 

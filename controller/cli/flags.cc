@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "common/status.h"
@@ -35,27 +34,6 @@ absl::StatusOr<uint64_t> ParseNumber(std::string_view text, uint64_t low, uint64
         fmt::format("'{}' is not a whole number from {} to {}", text, low, high));
   }
   return value;
-}
-
-absl::StatusOr<std::chrono::milliseconds> ParseDuration(std::string_view text) {
-  constexpr std::array<std::pair<std::string_view, int64_t>, 4> kUnits = {
-      {{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}}};
-  constexpr std::chrono::milliseconds kLongest = std::chrono::hours(7 * 24);
-  std::string_view number = text;
-  int64_t unit = 1000;
-  for (const auto& [suffix, milliseconds] : kUnits) {
-    if (text.size() > suffix.size() && text.substr(text.size() - suffix.size()) == suffix) {
-      number = text.substr(0, text.size() - suffix.size());
-      unit = milliseconds;
-      break;
-    }
-  }
-  const auto count = ParseNumber(number, 0, static_cast<uint64_t>(kLongest.count() / unit));
-  if (!count.ok()) {
-    return absl::InvalidArgumentError(
-        fmt::format("'{}' is not a time such as 30s, 500ms, 2m or 1h (at most 168h)", text));
-  }
-  return std::chrono::milliseconds(static_cast<int64_t>(*count) * unit);
 }
 
 absl::StatusOr<std::vector<uint32_t>> ParseNumberList(std::string_view text) {

@@ -2,7 +2,6 @@
 
 #include <absl/status/statusor.h>
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,9 +13,6 @@ namespace muster::cli {
 
 // Decimal digits only, from `low` to `high`.
 absl::StatusOr<uint64_t> ParseNumber(std::string_view text, uint64_t low, uint64_t high);
-
-// "30", "30s", "500ms", "2m", "1h"; without a unit seconds. At most 7 days.
-absl::StatusOr<std::chrono::milliseconds> ParseDuration(std::string_view text);
 
 // "0,17" or "0-3,8": numbers and ascending ranges, in the order given, at most 65536 of them.
 absl::StatusOr<std::vector<uint32_t>> ParseNumberList(std::string_view text);

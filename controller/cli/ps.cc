@@ -19,6 +19,7 @@ namespace muster::cli {
 namespace {
 
 struct PsFlags {
+  std::string job;
   bool all = false;
   bool json = false;
 };
@@ -27,8 +28,9 @@ constexpr char kFooter[] =
     R"(Examples:
   muster ps             active jobs and those that ended within the last day
   muster ps -a --json   all jobs, for programs
+  muster ps last        one job with its ranks
 
-Exit codes: 0 ok; 125 the controller can't be reached.
+Exit codes: 0 ok; 2 no such job; 125 the controller can't be reached.
 )";
 
 std::string StateCell(const v1::Job& job, const Style& style) {
@@ -63,17 +65,53 @@ std::string JobTable(const v1::ListJobsResponse& jobs, int64_t now_ns, const Sty
   return table.Render(style);
 }
 
-int Run(const PsFlags& flags) {
-  Client client(ConnectIfUsed(StateDir()));
+std::string RankTable(const v1::Job& job, const Style& style) {
+  Table table({"RANK", "HOST", "LOCAL", "PID", "STATE", "EXIT"});
+  table.AlignRight({0, 2, 3});
+  for (const v1::RankView& rank : job.ranks()) {
+    const v1::RankStatus& status = rank.status();
+    std::string exit = status.has_exit() ? std::to_string(status.exit().code()) : "-";
+    if (status.exit().signal() != 0) exit += " (" + SignalName(status.exit().signal()) + ")";
+    table.Add({std::to_string(rank.plan().rank()), rank.host(),
+               std::to_string(rank.plan().local_rank()),
+               status.pid() == 0 ? "-" : std::to_string(status.pid()),
+               RankStateName(status.state()) + (status.stopped() ? ", stopped (T)" : ""), exit});
+  }
+  return table.Render(style);
+}
+
+int Fail(const absl::Status& status) {
+  PrintError(ErrorText(status));
+  return ExitCodeFor(status);
+}
+
+int ShowJob(Client& client, const PsFlags& flags) {
+  v1::GetJobRequest request;
+  request.set_job(flags.job);
+  const auto response =
+      client.Call<v1::GetJobRequest, v1::GetJobResponse>(&Client::Stub::GetJob, request);
+  if (!response.ok()) return Fail(response.status());
+  const v1::Job& job = response->job();
+  if (flags.json) {
+    PrintLine(JobJson(job));
+    return kExitOk;
+  }
+  const Style style = Style::For(1);
+  v1::ListJobsResponse one;
+  *one.add_jobs() = job;
+  WriteAll(1, JobTable(one, Clock::Real().RealtimeNs(), style));
+  PrintLine("output in " + job.output_dir());
+  if (job.ranks_size() > 0) WriteAll(1, "\n" + RankTable(job, style));
+  return kExitOk;
+}
+
+int ListJobs(Client& client, const PsFlags& flags) {
   v1::ListJobsRequest request;
   request.set_all(flags.all);
   auto jobs =
       client.Call<v1::ListJobsRequest, v1::ListJobsResponse>(&Client::Stub::ListJobs, request);
   if (absl::IsNotFound(jobs.status())) jobs = v1::ListJobsResponse();
-  if (!jobs.ok()) {
-    PrintError(ErrorText(jobs.status()));
-    return ExitCodeFor(jobs.status());
-  }
+  if (!jobs.ok()) return Fail(jobs.status());
   if (flags.json) {
     PrintLine(JobListJson(*jobs));
   } else if (jobs->jobs().empty()) {
@@ -85,11 +123,17 @@ int Run(const PsFlags& flags) {
   return kExitOk;
 }
 
+int Run(const PsFlags& flags) {
+  Client client(ConnectIfUsed(StateDir()));
+  return flags.job.empty() ? ListJobs(client, flags) : ShowJob(client, flags);
+}
+
 }  // namespace
 
 Command AddPs(CLI::App& root) {
   const auto flags = std::make_shared<PsFlags>();
-  CLI::App* app = root.add_subcommand("ps", "List jobs, newest first");
+  CLI::App* app = root.add_subcommand("ps", "List jobs, newest first, or show one with its ranks");
+  app->add_option("JOB", flags->job, "Number, name or 'last'")->type_name("JOB");
   app->add_flag("-a,--all", flags->all, "Also jobs that ended more than a day ago");
   JsonFlag(app, &flags->json);
   app->footer(kFooter);

@@ -1,7 +1,6 @@
 // muster stop: ends all ranks of a job on all nodes and prints the proof.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <memory>
 #include <optional>
 
@@ -9,12 +8,12 @@
 #include "controller/cli/command.h"
 #include "controller/cli/connection.h"
 #include "controller/cli/exit_code.h"
-#include "controller/cli/flags.h"
 #include "controller/cli/job_json.h"
 #include "controller/cli/options.h"
 #include "controller/cli/output.h"
 #include "controller/cli/render.h"
 #include "controller/cli/summary.h"
+#include "controller/plan/recipe.h"
 
 namespace muster::cli {
 namespace {
@@ -22,7 +21,7 @@ namespace {
 struct StopFlags {
   std::string job;
   bool all = false;
-  std::optional<std::chrono::milliseconds> grace;
+  std::optional<absl::Duration> grace;
   bool json = false;
 };
 
@@ -91,9 +90,9 @@ absl::StatusOr<std::vector<v1::Job>> StopJobs(Client& client, const StopFlags& f
   request.set_job(flags.job);
   request.set_all(flags.all);
   if (flags.grace) {
-    request.mutable_grace()->set_seconds(flags.grace->count() / 1000);
-    request.mutable_grace()->set_nanos(static_cast<int32_t>(flags.grace->count() % 1000) *
-                                       1'000'000);
+    absl::Duration rest = *flags.grace;
+    request.mutable_grace()->set_seconds(absl::IDivDuration(rest, absl::Seconds(1), &rest));
+    request.mutable_grace()->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
   }
   const auto response =
       client.Call<v1::StopRequest, v1::StopResponse>(&Client::Stub::Stop, request);
@@ -149,7 +148,7 @@ Command AddStop(CLI::App& root) {
       root.add_subcommand("stop", "Stop a job on all its nodes and prove that nothing is left");
   app->add_option("JOB", flags->job, "Number, name or 'last'")->type_name("JOB");
   app->add_flag("--all", flags->all, "All active jobs");
-  ParsedOption(app, "--grace", &flags->grace, ParseDuration, "TIME",
+  ParsedOption(app, "--grace", &flags->grace, plan::ParseGrace, "TIME",
                "Between SIGTERM and SIGKILL: 5s, 500ms, 2m");
   JsonFlag(app, &flags->json);
   app->footer(kFooter);

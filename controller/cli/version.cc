@@ -3,7 +3,6 @@
 
 #include <memory>
 
-#include "controller/api/connect.h"
 #include "controller/cli/client.h"
 #include "controller/cli/command.h"
 #include "controller/cli/connection.h"
@@ -17,11 +16,7 @@ namespace {
 
 // Asks a running controller; never starts one.
 absl::StatusOr<v1::InfoResponse> AskRunning() {
-  Client client([]() -> absl::StatusOr<std::shared_ptr<Client::Stub>> {
-    auto stub = api::Connect(StateDir());
-    if (!stub.ok()) return stub.status();
-    return std::shared_ptr<Client::Stub>(*std::move(stub));
-  });
+  Client client(ConnectToRunning(StateDir()));
   return client.Call<v1::InfoRequest, v1::InfoResponse>(&Client::Stub::Info, {});
 }
 

@@ -6,7 +6,6 @@
 namespace muster::cli {
 namespace {
 
-using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -17,18 +16,6 @@ TEST(ParseNumber, TakesDecimalDigitsInRange) {
     EXPECT_FALSE(ParseNumber(wrong, 1, 10).ok()) << wrong;
   }
   EXPECT_THAT(std::string(ParseNumber("abc", 1, 8).status().message()), HasSubstr("from 1 to 8"));
-}
-
-TEST(ParseDuration, KnowsUnits) {
-  EXPECT_EQ(*ParseDuration("5s"), milliseconds(5000));
-  EXPECT_EQ(*ParseDuration("5"), milliseconds(5000));
-  EXPECT_EQ(*ParseDuration("500ms"), milliseconds(500));
-  EXPECT_EQ(*ParseDuration("2m"), milliseconds(120'000));
-  EXPECT_EQ(*ParseDuration("1h"), milliseconds(3'600'000));
-  EXPECT_EQ(*ParseDuration("0s"), milliseconds(0));
-  for (const char* wrong : {"", "s", "-1s", "1.5s", "5 s", "1d", "99999h"}) {
-    EXPECT_FALSE(ParseDuration(wrong).ok()) << wrong;
-  }
 }
 
 TEST(ParseNumberList, ExpandsRanges) {

@@ -1,0 +1,171 @@
+#include "controller/cli/job_options.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "common/status.h"
+#include "common/suggest.h"
+#include "controller/cli/flags.h"
+#include "controller/cli/options.h"
+#include "controller/hostfile/hostfile.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr uint64_t kMostSize = 1'000'000'000;
+
+void Size(CLI::App* app, const std::string& name, std::optional<uint32_t>* target,
+          const std::string& group, const std::string& help, uint64_t most = kMostSize) {
+  ParsedOption(
+      app, name, target,
+      [most](std::string_view text) -> absl::StatusOr<uint32_t> {
+        MUSTER_ASSIGN_OR_RETURN(const uint64_t value, ParseNumber(text, 1, most));
+        return static_cast<uint32_t>(value);
+      },
+      "N", help)
+      ->group(group);
+}
+
+absl::StatusOr<std::string> ParseTransport(std::string_view text) {
+  const std::vector<std::string> known = {"local", "direct", "ssh"};
+  const std::string word(text);
+  if (std::find(known.begin(), known.end(), word) != known.end()) return word;
+  return absl::InvalidArgumentError(
+      fmt::format("'{}' is not local, direct or ssh{}", word, DidYouMean(word, known)));
+}
+
+absl::StatusOr<std::string> ParseText(std::string_view text) {
+  return std::string(text);
+}
+
+absl::StatusOr<v1::Inventory> ReadInventory(const JobFlags& flags) {
+  if (flags.hostfile.empty() == flags.host.empty()) {
+    return absl::InvalidArgumentError(
+        "give the machines with one of --hostfile FILE and --host LIST");
+  }
+  const bool from_file = !flags.hostfile.empty();
+  hostfile::Result result =
+      from_file ? hostfile::ReadHostfile(flags.hostfile) : hostfile::ParseHostList(flags.host);
+  if (!result.ok()) {
+    return absl::InvalidArgumentError(
+        hostfile::FormatErrors(from_file ? flags.hostfile : "--host", result.errors));
+  }
+  result.inventory.set_source(from_file ? flags.hostfile : "--host");
+  return std::move(result.inventory);
+}
+
+// --flag NAME[=VALUE] replaces the recipe's flag of that name.
+absl::Status ApplyFlags(const std::vector<std::string>& texts, v1::JobSpec* spec) {
+  for (const std::string& text : texts) {
+    std::string name = text.substr(0, text.find('='));
+    name.erase(0, std::min(name.find_first_not_of('-'), name.size()));
+    if (name.empty()) {
+      return absl::InvalidArgumentError(
+          fmt::format("--flag {}: write --flag NAME=VALUE or --flag NAME", text));
+    }
+    auto& flags = *spec->mutable_flags();
+    auto found = std::find_if(flags.begin(), flags.end(),
+                              [&](const v1::Flag& flag) { return flag.name() == name; });
+    v1::Flag& flag = found == flags.end() ? *spec->add_flags() : *found;
+    flag.set_name(name);
+    flag.clear_values();
+    if (text.find('=') != std::string::npos) flag.add_values(text.substr(text.find('=') + 1));
+  }
+  return absl::OkStatus();
+}
+
+std::string BinDir() {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? "" : self.parent_path().string();
+}
+
+}  // namespace
+
+void AddJobFlags(CLI::App* app, JobFlags* flags) {
+  plan::Overrides* overrides = &flags->overrides;
+  app->add_option("RECIPE", flags->recipe, "TOML job file (docs/recipe.md)")->type_name("FILE");
+
+  const std::string machines = "Machines";
+  app->add_option("--hostfile", flags->hostfile, "File with one host a line (docs/hostfile.md)")
+      ->type_name("FILE")
+      ->group(machines);
+  app->add_option("--host", flags->host, "Hosts here instead: HOST[:SLOTS],...")
+      ->type_name("LIST")
+      ->group(machines);
+  Size(app, "--nnodes", &overrides->nnodes, machines, "Use only the first N hosts");
+  Size(app, "--nproc-per-node", &overrides->nproc_per_node, machines,
+       "Ranks a node (default: its slots)");
+  ParsedOption(app, "--transport", &flags->transport, ParseTransport, "local|direct|ssh",
+               "How hosts are reached whose line does not say it")
+      ->group(machines);
+
+  const std::string sizes = "Sizes";
+  Size(app, "--tp", &overrides->tp, sizes, "Tensor parallel size");
+  Size(app, "--pp", &overrides->pp, sizes, "Pipeline parallel size");
+  Size(app, "--cp", &overrides->cp, sizes, "Context parallel size");
+  Size(app, "--vp", &overrides->vp, sizes, "Virtual pipeline stages a rank");
+  Size(app, "--micro-batch", &overrides->micro_batch, sizes, "Samples of one micro-batch");
+  Size(app, "--global-batch", &overrides->global_batch, sizes, "Samples of one step, all ranks");
+  Size(app, "--num-microbatches", &overrides->num_microbatches, sizes,
+       "Micro-batches of one step, instead of --global-batch");
+
+  const std::string job = "Job";
+  ParsedOption(app, "--name", &overrides->name, ParseText, "NAME",
+               "Name of the job and of its log files")
+      ->group(job);
+  app->add_option("--env", overrides->env,
+                  "A variable for the ranks; without a value, as it is here (repeatable)")
+      ->type_name("NAME[=V]")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group(job);
+  app->add_option("--flag", flags->flags, "A flag of muster-train over the recipe's (repeatable)")
+      ->type_name("NAME[=V]")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group(job);
+  ParsedOption(app, "--grace", &overrides->grace, ParseText, "TIME",
+               "Between SIGTERM and SIGKILL at a stop: 30s, 500ms, 2m")
+      ->group(job);
+  ParsedOption(app, "--workdir", &overrides->working_dir, ParseText, "DIR",
+               "Working folder of the ranks, the same on every node (default: here)")
+      ->group(job);
+  app->add_option("--output", flags->output,
+                  "Folder that gets output/<time>_<name>/ (default: here)")
+      ->type_name("DIR")
+      ->group(job);
+  app->add_option("--skip", flags->skip, "Leave out a preflight check (repeatable)")
+      ->type_name("CHECK")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group(job);
+}
+
+absl::StatusOr<v1::JobSpec> MakeJobSpec(const JobFlags& flags, const Invocation& invocation) {
+  if (invocation.has_dashes && invocation.command.empty()) {
+    return absl::InvalidArgumentError("no command after --");
+  }
+  plan::Overrides overrides = flags.overrides;
+  overrides.command = invocation.command;
+  const plan::Surroundings surroundings = plan::Surroundings::Real(BinDir());
+  MUSTER_ASSIGN_OR_RETURN(v1::JobSpec spec,
+                          flags.recipe.empty()
+                              ? plan::BuildJobSpec(nullptr, overrides, surroundings)
+                              : plan::LoadRecipe(flags.recipe, overrides, surroundings));
+  MUSTER_RETURN_IF_ERROR(ApplyFlags(flags.flags, &spec));
+  MUSTER_ASSIGN_OR_RETURN(*spec.mutable_inventory(), ReadInventory(flags));
+  spec.mutable_skip_checks()->Add(flags.skip.begin(), flags.skip.end());
+  spec.set_default_transport(flags.transport);
+  spec.set_output_root(
+      std::filesystem::absolute(flags.output.empty() ? "." : flags.output).lexically_normal());
+  spec.set_submitter_uid(getuid());
+  spec.set_submitter_gid(getgid());
+  return spec;
+}
+
+}  // namespace muster::cli
