@@ -9,8 +9,9 @@ namespace {
 // Beyond this, log chunks wait in their files. Other messages are few and small.
 constexpr size_t kHighWater = 1 << 20;
 
-// One stream. gRPC's threads call the On... methods, the reactor thread the Session's; `mutex_` guards what they share.
-// It owns itself until OnDone; the worker's shared pointers keep it a little longer, closed.
+// One stream. gRPC's threads call the On... methods, the reactor thread the Session's; `mutex_`
+// guards what they share. It owns itself until OnDone; the worker's shared pointers keep it a
+// little longer, closed.
 class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>,
                            public Session,
                            public std::enable_shared_from_this<AttachStream> {
@@ -41,7 +42,8 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
     absl::MutexLock lock(&mutex_);
     if (finishing_) return;
     finishing_ = true;
-    final_ = grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
+    final_ =
+        grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
     FinishIfIdle();
   }
 

@@ -9,8 +9,8 @@
 
 namespace muster::worker {
 
-// gRPC's side of the Worker service: turns a stream's callbacks, which come on gRPC's threads, into calls of these
-// handlers on the reactor thread. Any thread.
+// gRPC's side of the Worker service: turns a stream's callbacks, which come on gRPC's threads, into
+// calls of these handlers on the reactor thread. Any thread.
 class AttachService final : public v1::Worker::CallbackService {
  public:
   struct Handlers {

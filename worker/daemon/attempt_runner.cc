@@ -1,5 +1,6 @@
 #include "worker/daemon/attempt_runner.h"
 
+#include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -10,7 +11,6 @@
 #include "common/status.h"
 #include "worker/ranks/reconcile.h"
 #include "worker/ranks/sweeper.h"
-#include "worker/shim/frame.h"
 
 namespace muster::worker {
 namespace {
@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kCoalesce(10);
 // A crash costs at most this much of acknowledged log sent twice.
 constexpr milliseconds kAckInterval(500);
-constexpr uint64_t kMaxErrorRecord = 64 << 10;
+constexpr size_t kMaxErrorRecord = 64 << 10;
 
 // Start times in /proc count these ticks since boot, suspend included.
 uint64_t TicksSinceBoot() {
@@ -107,8 +107,8 @@ void AttemptRunner::AdoptShims() {
       continue;
     }
     const auto last = ranks::ReadExitRecord(folder);
-    const bool never_started = status.state() == v1::RANK_STATE_ABSENT ||
-                               status.state() == v1::RANK_STATE_PREPARED;
+    const bool never_started =
+        status.state() == v1::RANK_STATE_ABSENT || status.state() == v1::RANK_STATE_PREPARED;
     if (!last && never_started && status.error().empty() && record().goal() == v1::GOAL_PREPARED) {
       machine_.Respawn(rank);
     } else {
@@ -155,7 +155,8 @@ void AttemptRunner::Apply(const v1::Desired& wish) {
   machine_.Apply(wish);
   for (const v1::RankStatus& rank : record().ranks()) {
     // A shim that could not even be started leaves empty logs.
-    if (!rank.error().empty() && !links_.contains(rank.rank())) spool_.CompleteFromFile(rank.rank());
+    if (!rank.error().empty() && !links_.contains(rank.rank()))
+      spool_.CompleteFromFile(rank.rank());
   }
   Settle();
   callbacks_.logs();
@@ -228,10 +229,12 @@ void AttemptRunner::KillCgroup() {
 }
 
 std::string AttemptRunner::ErrorRecord(uint32_t rank) {
-  std::string error;
   const std::string path = ranks::RankFolder(folder_, rank) + "/" + shim::kErrorFile;
-  // A longer one is not a torch error record; the file itself stays on the node.
-  return shim::ReadWholeFile(path, kMaxErrorRecord, error).value_or("");
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  std::string text(kMaxErrorRecord, '\0');
+  const ssize_t n = fd ? pread(fd.get(), text.data(), text.size(), 0) : 0;
+  text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  return text;
 }
 
 void AttemptRunner::Save(const AttemptRecord& record) {

@@ -25,12 +25,14 @@ struct NodeContext {
   std::string state_dir;
   std::string shim_program;
   std::string boot_id;
-  // Tells apart several daemons of one user on one machine; part of the marker in the ranks' environment.
+  // Tells apart several daemons of one user on one machine; part of the marker in the ranks'
+  // environment.
   std::string tag;
   std::vector<std::pair<std::string, std::string>> base_environment;
 };
 
-// One attempt on this node: the state machine, joined to real shims, files, sweep and log spool. Reactor thread only.
+// One attempt on this node: the state machine, joined to real shims, files, sweep and log spool.
+// Reactor thread only.
 class AttemptRunner : private ranks::AttemptEffects {
  public:
   struct Callbacks {
@@ -38,7 +40,8 @@ class AttemptRunner : private ranks::AttemptEffects {
     std::function<void()> logs;     // Spool() has something to send
   };
 
-  // A new attempt: makes the rank folders of `wish`, which must have been found acceptable. Apply comes next.
+  // A new attempt: makes the rank folders of `wish`, which must have been found acceptable. Apply
+  // comes next.
   static absl::StatusOr<std::unique_ptr<AttemptRunner>> Create(const NodeContext& node,
                                                                const v1::Desired& wish,
                                                                Callbacks callbacks);

@@ -10,7 +10,8 @@
 
 namespace muster::worker {
 
-// Asks the device tool without making the reactor wait: nvidia-smi can take seconds. Reactor thread only.
+// Asks the device tool without making the reactor wait: nvidia-smi can take seconds. Reactor thread
+// only.
 class DeviceProbe {
  public:
   using Done = std::function<void(const std::vector<facts::DeviceFact>&)>;
@@ -21,8 +22,8 @@ class DeviceProbe {
   DeviceProbe(const DeviceProbe&) = delete;
   DeviceProbe& operator=(const DeviceProbe&) = delete;
 
-  // Calls `done` once: at once where there is no tool, else when the tool has answered or 10 s have passed. Questions
-  // that come while the tool runs share its answer.
+  // Calls `done` once: at once where there is no tool, else when the tool has answered or 10 s have
+  // passed. Questions that come while the tool runs share its answer.
   void Ask(Done done);
 
  private:

@@ -87,13 +87,14 @@ absl::StatusOr<UniqueFd> Listener::ListenTcp(const std::string& text) {
     v6.sin6_port = htons(static_cast<uint16_t>(parts->port));
     std::memcpy(&address, &v6, size = sizeof v6);
   } else {
-    return absl::InvalidArgumentError(flag +
-                                      "expected `unix`, or IP:PORT like 127.0.0.2:7465 or [::1]:7465");
+    return absl::InvalidArgumentError(
+        flag + "expected `unix`, or IP:PORT like 127.0.0.2:7465 or [::1]:7465");
   }
   if (!IsLoopback(address)) {
     return absl::InvalidArgumentError(
-        flag + "not a loopback address; without TLS musterd listens only on 127.0.0.0/8 and [::1]. "
-               "Other machines reach it over ssh");
+        flag +
+        "not a loopback address; without TLS musterd listens only on 127.0.0.0/8 and [::1]. "
+        "Other machines reach it over ssh");
   }
   UniqueFd fd(socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return PosixError(flag + "socket");
@@ -114,7 +115,9 @@ Listener::Listener(Reactor& reactor, UniqueFd socket, Accepted accepted)
   reactor_.Watch(socket_.get(), [this] { Accept(); });
 }
 
-Listener::~Listener() { reactor_.Unwatch(socket_.get()); }
+Listener::~Listener() {
+  reactor_.Unwatch(socket_.get());
+}
 
 void Listener::Accept() {
   while (true) {

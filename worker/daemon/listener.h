@@ -11,15 +11,16 @@
 
 namespace muster::worker {
 
-// A listening socket with our own accept loop, since gRPC tells nothing about a peer. Only connections of this user (or
-// root) get through: plaintext is for the Unix socket and the loopback, where the kernel says who is on the other side.
-// Reactor thread only.
+// A listening socket with our own accept loop, since gRPC tells nothing about a peer. Only
+// connections of this user (or root) get through: plaintext is for the Unix socket and the
+// loopback, where the kernel says who is on the other side. Reactor thread only.
 class Listener {
  public:
   // Takes over a connected, non-blocking descriptor.
   using Accepted = std::function<void(UniqueFd)>;
 
-  // "IP:PORT" or "[IP]:PORT" on the loopback. The error names address and holder, or why the address will not do.
+  // "IP:PORT" or "[IP]:PORT" on the loopback. The error names address and holder, or why the
+  // address will not do.
   static absl::StatusOr<UniqueFd> ListenTcp(const std::string& address);
 
   Listener(Reactor& reactor, UniqueFd socket, Accepted accepted);

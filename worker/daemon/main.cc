@@ -54,7 +54,8 @@ void RaiseFileLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Forks; the parent ends at once, which tells the caller that the daemon listens. Before any thread exists.
+// Forks; the parent ends at once, which tells the caller that the daemon listens. Before any thread
+// exists.
 bool GoToBackground(const std::string& log_path) {
   const pid_t pid = fork();
   if (pid < 0) return false;
@@ -71,14 +72,16 @@ bool GoToBackground(const std::string& log_path) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto options = muster::worker::ParseOptions(std::vector<std::string>(argv + 1, argv + argc));
+  const auto options =
+      muster::worker::ParseOptions(std::vector<std::string>(argv + 1, argv + argc));
   if (!options.ok()) {
     return Fail(std::string(options.status().message()) + "\nTry `musterd --help`.");
   }
   if (options->help) return std::fputs(muster::worker::kHelp, stdout) < 0 ? 1 : 0;
   if (options->version) return PrintVersion(options->json);
   // gRPC must neither follow a proxy from the environment nor hook our forks.
-  for (const char* name : {"http_proxy", "https_proxy", "grpc_proxy", "HTTP_PROXY", "HTTPS_PROXY"}) {
+  for (const char* name :
+       {"http_proxy", "https_proxy", "grpc_proxy", "HTTP_PROXY", "HTTPS_PROXY"}) {
     unsetenv(name);
   }
   setenv("GRPC_ENABLE_FORK_SUPPORT", "0", 1);
@@ -86,8 +89,8 @@ int main(int argc, char** argv) {
   if (access(shim.c_str(), X_OK) != 0) {
     return Fail(shim + ": " + std::strerror(errno) + "; it must lie beside musterd");
   }
-  auto state = muster::worker::OpenStateDir(
-      muster::worker::StateDirPath(options->state_dir, options->name));
+  auto state =
+      muster::worker::OpenStateDir(muster::worker::StateDirPath(options->state_dir, options->name));
   if (!state.ok()) return Fail(std::string(state.status().message()));
   const std::string folder = state->path;
   const int lock = state->lock.get();

@@ -11,7 +11,9 @@ namespace {
 
 constexpr uint32_t kMaxFakeDevices = 1024;
 
-absl::Status Invalid(const std::string& message) { return absl::InvalidArgumentError(message); }
+absl::Status Invalid(const std::string& message) {
+  return absl::InvalidArgumentError(message);
+}
 
 absl::StatusOr<uint32_t> Number(const std::string& option, const std::string& text, uint32_t most) {
   char* end = nullptr;
@@ -47,13 +49,16 @@ absl::Status SetValue(Options& options, const std::string& option, const std::st
 const char kHelp[] =
     "usage: musterd [options]\n"
     "\n"
-    "The worker daemon of Muster: starts, watches and stops the ranks of this node for a controller.\n"
-    "Running ranks survive its end; the next musterd on the same state folder takes them up again.\n"
+    "The worker daemon of Muster: starts, watches and stops the ranks of this node for a "
+    "controller.\n"
+    "Running ranks survive its end; the next musterd on the same state folder takes them up "
+    "again.\n"
     "\n"
     "  --name NAME          this node's name (default: the host name)\n"
     "  --listen unix|IP:PORT  also listen on a loopback address; the Unix socket\n"
     "                       <state folder>/musterd.sock is always there. May be repeated\n"
-    "  --state-dir DIR      state folder (default: $MUSTER_STATE/NAME, else /var/tmp/muster-UID/NAME)\n"
+    "  --state-dir DIR      state folder (default: $MUSTER_STATE/NAME, else "
+    "/var/tmp/muster-UID/NAME)\n"
     "  --idle-exit SECONDS  end when no controller is connected and no rank lives for so long\n"
     "  --fake-devices N     report N devices that do not exist, for tests and demos\n"
     "  --foreground         stay in the foreground and log to stderr (default)\n"
@@ -94,8 +99,8 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& words) {
     } else {
       std::vector<std::string> known = kWithValue;
       known.insert(known.end(), kBare.begin(), kBare.end());
-      return Invalid("unknown " + std::string(word.starts_with("-") ? "option " : "argument ") + word +
-                     DidYouMean(word, known));
+      return Invalid("unknown " + std::string(word.starts_with("-") ? "option " : "argument ") +
+                     word + DidYouMean(word, known));
     }
   }
   if (options.name.empty()) options.name = facts::HostName();

@@ -19,7 +19,9 @@ namespace {
 // A controller that asked and went away must not keep the port for ever.
 constexpr std::chrono::minutes kHoldLimit(5);
 
-std::string ErrnoText() { return std::strerror(errno); }
+std::string ErrnoText() {
+  return std::strerror(errno);
+}
 
 std::string WorkingDirError(const std::string& path) {
   struct stat info;
@@ -90,8 +92,7 @@ v1::ProbeResult Prober::Probe(const v1::Probe& probe, const std::string& attempt
   return result;
 }
 
-void Prober::HoldPort(const v1::Probe& probe, const std::string& attempt,
-                      v1::ProbeResult& result) {
+void Prober::HoldPort(const v1::Probe& probe, const std::string& attempt, v1::ProbeResult& result) {
   const auto it = held_.find(attempt);
   if (it != held_.end() && (probe.port() == 0 || probe.port() == it->second.port)) {
     result.set_port(it->second.port);

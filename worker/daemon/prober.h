@@ -10,14 +10,15 @@
 
 namespace muster::worker {
 
-// Answers questions about an attempt that is about to start, and holds the port that was chosen for it. Reactor thread
-// only; every answer is quick (local files, one bind).
+// Answers questions about an attempt that is about to start, and holds the port that was chosen for
+// it. Reactor thread only; every answer is quick (local files, one bind).
 class Prober {
  public:
   Prober(Reactor& reactor, const facts::ProcReader& proc, std::string state_dir);
   ~Prober();
 
-  // `attempt` names the owner of a held port; asking again for the same attempt gives the same port.
+  // `attempt` names the owner of a held port; asking again for the same attempt gives the same
+  // port.
   v1::ProbeResult Probe(const v1::Probe& probe, const std::string& attempt);
   // When the ranks are about to start, or will not any more.
   void ReleasePort(const std::string& attempt);

@@ -79,14 +79,16 @@ void Reactor::RunTimers() {
 
 int Reactor::TimeoutMs() const {
   if (timers_.empty()) return -1;
-  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(timers_.begin()->first - clock_.Now());
+  const auto wait =
+      std::chrono::ceil<std::chrono::milliseconds>(timers_.begin()->first - clock_.Now());
   return static_cast<int>(std::clamp<int64_t>(wait.count(), 0, 60'000));
 }
 
 void Reactor::Run() {
   while (!stop_) {
     std::array<epoll_event, 64> events;
-    const int n = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), TimeoutMs());
+    const int n =
+        epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), TimeoutMs());
     for (int i = 0; i < n; ++i) {
       const auto it = watched_.find(events[static_cast<size_t>(i)].data.fd);
       if (it == watched_.end()) continue;

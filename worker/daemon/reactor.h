@@ -15,8 +15,8 @@
 
 namespace muster::worker {
 
-// The daemon's one thread of state: an epoll loop over descriptors, timers and a queue of posted functions. Everything
-// but Post and Stop is called on the thread that runs Run() (or before it).
+// The daemon's one thread of state: an epoll loop over descriptors, timers and a queue of posted
+// functions. Everything but Post and Stop is called on the thread that runs Run() (or before it).
 class Reactor {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -26,7 +26,8 @@ class Reactor {
   Reactor(const Reactor&) = delete;
   Reactor& operator=(const Reactor&) = delete;
 
-  // Calls `ready` whenever `fd` is readable or broken, until Unwatch. The descriptor stays the caller's.
+  // Calls `ready` whenever `fd` is readable or broken, until Unwatch. The descriptor stays the
+  // caller's.
   void Watch(int fd, std::function<void()> ready);
   // Also from within a callback, the watched one's own included. Before the descriptor is closed.
   void Unwatch(int fd);

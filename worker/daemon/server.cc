@@ -24,12 +24,13 @@
 namespace muster::worker {
 namespace {
 
-// No message of the protocol is larger than 1 MiB; a wish with many ranks and large environments may be.
+// No message of the protocol is larger than 1 MiB; a wish with many ranks and large environments
+// may be.
 constexpr int kMaxMessage = 64 << 20;
 constexpr std::chrono::milliseconds kIdleCheck(250);
 
-// The daemon pings too, or a bridge or connection would stay behind after a partition; and it allows the controller's
-// pings every 2 s, which gRPC would punish by default.
+// The daemon pings too, or a bridge or connection would stay behind after a partition; and it
+// allows the controller's pings every 2 s, which gRPC would punish by default.
 std::unique_ptr<grpc::Server> StartGrpc(AttachService& service) {
   grpc::ServerBuilder builder;
   builder.RegisterService(&service);
@@ -81,14 +82,10 @@ struct Server::Parts {
   Parts(const Options& options, const StateDir& state, const std::string& shim_program)
       : reactor(Clock::Real()),
         cgroups(ranks::Cgroups::Detect()),
-        node{reactor,
-             facts::ProcReader::Real(),
-             *cgroups,
-             state.path,
-             shim_program,
-             facts::BootId(),
-             Tag(state.path),
-             ranks::BaseEnvironment(environ)},
+        node{reactor,         facts::ProcReader::Real(),
+             *cgroups,        state.path,
+             shim_program,    facts::BootId(),
+             Tag(state.path), ranks::BaseEnvironment(environ)},
         devices(reactor, options.fake_devices),
         worker(node,
                [this, &options, &state](std::function<void(v1::WorkerHello)> done) {
@@ -96,12 +93,11 @@ struct Server::Parts {
                    done(MakeHello(options, state, reactor.clock(), found));
                  });
                }),
-        service(reactor,
-                {[this](const auto& session, auto message) {
-                   worker.OnMessage(session, std::move(message));
-                 },
-                 [this](const auto& session) { worker.OnWritable(session); },
-                 [this](const auto& session) { worker.OnClosed(session); }}) {}
+        service(reactor, {[this](const auto& session, auto message) {
+                            worker.OnMessage(session, std::move(message));
+                          },
+                          [this](const auto& session) { worker.OnWritable(session); },
+                          [this](const auto& session) { worker.OnClosed(session); }}) {}
 
   Reactor reactor;
   std::unique_ptr<ranks::Cgroups> cgroups;
@@ -175,10 +171,9 @@ void Server::Run() {
   parts_->worker.LoadAttempts();
   parts_->grpc = StartGrpc(parts_->service);
   for (UniqueFd& socket : sockets_) {
-    parts_->listeners.push_back(
-        std::make_unique<Listener>(parts_->reactor, std::move(socket), [this](UniqueFd fd) {
-          grpc::AddInsecureChannelFromFd(parts_->grpc.get(), fd.release());
-        }));
+    parts_->listeners.push_back(std::make_unique<Listener>(
+        parts_->reactor, std::move(socket),
+        [this](UniqueFd fd) { grpc::AddInsecureChannelFromFd(parts_->grpc.get(), fd.release()); }));
   }
   if (options_.idle_exit_s > 0) CheckIdle();
   parts_->reactor.Run();

@@ -13,7 +13,8 @@
 
 namespace muster::worker {
 
-// A whole musterd: node context, worker, gRPC server and listeners on one reactor. Used by main on its only thread.
+// A whole musterd: node context, worker, gRPC server and listeners on one reactor. Used by main on
+// its only thread.
 class Server {
  public:
   // `shim_program` is the path of muster-shim.
@@ -22,7 +23,8 @@ class Server {
 
   // Listens; the error says which address and why. Before any thread is started.
   absl::Status Listen();
-  // Takes up what an earlier daemon left and serves until SIGTERM, SIGINT or the idle limit. Ranks live on.
+  // Takes up what an earlier daemon left and serves until SIGTERM, SIGINT or the idle limit. Ranks
+  // live on.
   void Run();
 
  private:

@@ -24,9 +24,9 @@ absl::Status CheckOurs(const std::string& path) {
     return absl::FailedPreconditionError("state folder " + path + " is not a folder");
   }
   if (info.st_uid != getuid()) {
-    return absl::PermissionDeniedError("state folder " + path + " belongs to uid " +
-                                       std::to_string(info.st_uid) + ", not to you (uid " +
-                                       std::to_string(getuid()) + "): choose another with --state-dir");
+    return absl::PermissionDeniedError(
+        "state folder " + path + " belongs to uid " + std::to_string(info.st_uid) +
+        ", not to you (uid " + std::to_string(getuid()) + "): choose another with --state-dir");
   }
   if ((info.st_mode & 077) != 0 && chmod(path.c_str(), 0700) != 0) {
     return PosixError("chmod 0700 " + path);

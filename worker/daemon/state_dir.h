@@ -17,7 +17,8 @@ struct StateDir {
 // --state-dir as given, else $MUSTER_STATE/<name>, else /var/tmp/muster-<uid>/<name>.
 std::string StateDirPath(const std::string& given, const std::string& name);
 
-// Makes (parents too), checks and locks. The error says who holds the lock, or what is wrong with the folder.
+// Makes (parents too), checks and locks. The error says who holds the lock, or what is wrong with
+// the folder.
 absl::StatusOr<StateDir> OpenStateDir(const std::string& path);
 
 }  // namespace muster::worker

@@ -131,8 +131,8 @@ void Worker::TakeDesired(Session& session, const v1::Desired& wish) {
   const std::string name = ranks::AttemptName(wish.id());
   const auto it = attempts_.find(name);
   AttemptRunner* runner = it == attempts_.end() ? nullptr : it->second.get();
-  std::string refusal = ranks::Refusal(wish, runner == nullptr ? nullptr : &runner->record(),
-                                       session.controller_id);
+  std::string refusal =
+      ranks::Refusal(wish, runner == nullptr ? nullptr : &runner->record(), session.controller_id);
   if (refusal.empty() && runner == nullptr) {
     auto created = AttemptRunner::Create(node_, wish, RunnerCallbacks(wish.id()));
     if (created.ok()) {
@@ -197,9 +197,8 @@ void Worker::OnClosed(const std::shared_ptr<Session>& session) {
 }
 
 bool Worker::Idle() const {
-  return sessions_.empty() && std::all_of(attempts_.begin(), attempts_.end(), [](const auto& a) {
-           return a.second->Idle();
-         });
+  return sessions_.empty() && std::all_of(attempts_.begin(), attempts_.end(),
+                                          [](const auto& a) { return a.second->Idle(); });
 }
 
 }  // namespace muster::worker

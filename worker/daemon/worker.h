@@ -13,10 +13,12 @@
 
 namespace muster::worker {
 
-// The daemon's state: attempts and the controllers' streams, and how messages move between them. Reactor thread only.
+// The daemon's state: attempts and the controllers' streams, and how messages move between them.
+// Reactor thread only.
 class Worker {
  public:
-  // Gathers the facts of a hello and hands them over, at once or later (slow device tools), on the reactor thread.
+  // Gathers the facts of a hello and hands them over, at once or later (slow device tools), on the
+  // reactor thread.
   using HelloMaker = std::function<void(std::function<void(v1::WorkerHello)>)>;
 
   Worker(const NodeContext& node, HelloMaker hello);
@@ -47,8 +49,8 @@ class Worker {
   const NodeContext& node_;
   const HelloMaker hello_;
   Prober prober_;
-  std::map<std::string, std::unique_ptr<AttemptRunner>> attempts_;   // by AttemptName
-  std::map<std::string, std::shared_ptr<Session>> sessions_;         // by controller id
+  std::map<std::string, std::unique_ptr<AttemptRunner>> attempts_;  // by AttemptName
+  std::map<std::string, std::shared_ptr<Session>> sessions_;        // by controller id
 };
 
 }  // namespace muster::worker

@@ -50,7 +50,8 @@ std::vector<DeviceFact> ParseNvidiaSmi(const std::string& csv) {
 
 std::vector<DeviceFact> FakeDevices(uint32_t count) {
   std::vector<DeviceFact> devices;
-  for (uint32_t i = 0; i < count; ++i) devices.push_back({i, "fake", "fake device", 80ull << 30, 0});
+  for (uint32_t i = 0; i < count; ++i)
+    devices.push_back({i, "fake", "fake device", 80ull << 30, 0});
   return devices;
 }
 

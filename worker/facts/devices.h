@@ -16,10 +16,12 @@ struct DeviceFact {
   friend bool operator==(const DeviceFact&, const DeviceFact&) = default;
 };
 
-// Arguments of nvidia-smi whose output ParseNvidiaSmi reads. A program, not a library: the daemon is static.
+// Arguments of nvidia-smi whose output ParseNvidiaSmi reads. A program, not a library: the daemon
+// is static.
 std::vector<std::string> NvidiaSmiCommand();
 
-// One device a line: `0, NVIDIA H200, 143771, 4` (index, name, total and used MiB). Lines of another shape are skipped.
+// One device a line: `0, NVIDIA H200, 143771, 4` (index, name, total and used MiB). Lines of
+// another shape are skipped.
 std::vector<DeviceFact> ParseNvidiaSmi(const std::string& csv);
 
 // Devices for tests and demos: 80 GiB each, nothing used.

@@ -13,13 +13,15 @@ uint32_t Cores();
 // Physical memory.
 uint64_t MemoryBytes();
 
-// /proc/sys/kernel/random/boot_id: changes with every boot, differs between machines; "" if unreadable.
+// /proc/sys/kernel/random/boot_id: changes with every boot, differs between machines; "" if
+// unreadable.
 std::string BootId();
 
 // Inode of this process's network namespace; 0 if unreadable.
 uint64_t NetNamespace();
 
-// Bytes that an unprivileged process can still write on the file system of `path`; 0 if it cannot be asked.
+// Bytes that an unprivileged process can still write on the file system of `path`; 0 if it cannot
+// be asked.
 uint64_t DiskFreeBytes(const std::string& path);
 
 std::string HostName();

@@ -72,7 +72,8 @@ HeldPort HoldAnyPort(const std::string& address) {
   int error = 0;
   for (int i = 0; i < kTries; ++i) {
     const uint32_t port = ports(random);
-    error = Listen(Parse(address.find(':') == std::string::npos ? "0.0.0.0" : "::", port), held.socket);
+    error =
+        Listen(Parse(address.find(':') == std::string::npos ? "0.0.0.0" : "::", port), held.socket);
     if (error == 0) {
       held.port = port;
       return held;
@@ -116,7 +117,8 @@ std::string DescribePortInUse(const std::string& address, uint32_t port, const P
   std::string text = Show(address, port) + " is in use";
   for (const TcpEntry& entry : ReadTcpTable()) {
     if (entry.local.port != port) continue;
-    if (!entry.local.IsAny() && !wanted->IsAny() && entry.local.address != wanted->address) continue;
+    if (!entry.local.IsAny() && !wanted->IsAny() && entry.local.address != wanted->address)
+      continue;
     return text + " by " + DescribeHolder(entry, proc);
   }
   return text;

@@ -15,9 +15,9 @@ struct HeldPort {
   std::string error;  // "127.0.0.2:29500 is in use by pid 812 (python train.py)"
 };
 
-// Listens on `port` of `address` (numeric; "" or a name: every address), or on a free port of every address when `port`
-// is 0. Such a port is taken below the range that the kernel uses for outgoing connections, so that none of those can
-// take it between the release and the rank's own bind.
+// Listens on `port` of `address` (numeric; "" or a name: every address), or on a free port of every
+// address when `port` is 0. Such a port is taken below the range that the kernel uses for outgoing
+// connections, so that none of those can take it between the release and the rank's own bind.
 HeldPort HoldPort(const std::string& address, uint32_t port, const ProcReader& proc);
 
 // Who listens on `address`:`port`: "127.0.0.2:29500 is in use by pid 812 (python train.py)".

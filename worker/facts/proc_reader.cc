@@ -15,7 +15,8 @@
 namespace muster::facts {
 namespace {
 
-// The kernel bounds argv + environ by a quarter of the stack limit; nobody's marker hides behind 8 MiB.
+// The kernel bounds argv + environ by a quarter of the stack limit; nobody's marker hides behind 8
+// MiB.
 constexpr size_t kMaxEnviron = 8u << 20;
 constexpr size_t kMaxCommand = 300;
 

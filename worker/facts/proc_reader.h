@@ -7,11 +7,13 @@
 #include <string>
 #include <vector>
 
-// The seam to /proc: which processes exist, and what they are. Small enough for the shim, so no abseil here.
+// The seam to /proc: which processes exist, and what they are. Small enough for the shim, so no
+// abseil here.
 
 namespace muster::facts {
 
-// What /proc/PID/stat says. `start_ticks` (clock ticks since boot) together with the pid names one process for ever.
+// What /proc/PID/stat says. `start_ticks` (clock ticks since boot) together with the pid names one
+// process for ever.
 struct ProcStat {
   pid_t pid = 0;
   pid_t ppid = 0;
@@ -31,7 +33,8 @@ class ProcReader {
   virtual std::vector<pid_t> Pids() const = 0;
   // Absent when the process is gone.
   virtual std::optional<ProcStat> Stat(pid_t pid) const = 0;
-  // NUL-separated environment the process was started with. Absent when it may not be read or the process is gone.
+  // NUL-separated environment the process was started with. Absent when it may not be read or the
+  // process is gone.
   virtual std::optional<std::string> Environ(pid_t pid) const = 0;
   // Command line with blanks between the words, or "[comm]"; may hold any bytes. At most 300 bytes.
   virtual std::string Command(pid_t pid) const = 0;

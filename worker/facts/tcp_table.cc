@@ -95,7 +95,8 @@ std::vector<TcpEntry> ParseTcpTable(const std::string& text) {
 
 std::vector<TcpEntry> ReadTcpTable() {
   std::vector<TcpEntry> table = ParseTcpTable(ReadAll("/proc/net/tcp"));
-  for (TcpEntry& entry : ParseTcpTable(ReadAll("/proc/net/tcp6"))) table.push_back(std::move(entry));
+  for (TcpEntry& entry : ParseTcpTable(ReadAll("/proc/net/tcp6")))
+    table.push_back(std::move(entry));
   return table;
 }
 
@@ -126,7 +127,8 @@ std::string DescribeHolder(const TcpEntry& entry, const ProcReader& proc) {
   const std::string link = "socket:[" + std::to_string(entry.inode) + "]";
   if (entry.inode != 0) {
     for (const pid_t pid : proc.Pids()) {
-      if (HoldsSocket(pid, link)) return "pid " + std::to_string(pid) + " (" + proc.Command(pid) + ")";
+      if (HoldsSocket(pid, link))
+        return "pid " + std::to_string(pid) + " (" + proc.Command(pid) + ")";
     }
   }
   return "a process of uid " + std::to_string(entry.uid);

@@ -42,7 +42,8 @@ std::optional<TcpEnd> ToTcpEnd(const sockaddr_storage& address);
 std::optional<uint32_t> OwnerOfConnection(const std::vector<TcpEntry>& table, const TcpEnd& local,
                                           const TcpEnd& remote);
 
-// "pid 812 (python train.py)" for a process of ours or of anybody whose descriptors may be read, else "uid 1000".
+// "pid 812 (python train.py)" for a process of ours or of anybody whose descriptors may be read,
+// else "uid 1000".
 std::string DescribeHolder(const TcpEntry& entry, const ProcReader& proc);
 
 }  // namespace muster::facts

@@ -15,7 +15,8 @@ using std::chrono::seconds;
 
 constexpr seconds kDefaultGrace(30);
 constexpr std::chrono::hours kMaxGrace(24 * 30);
-// What a process that outlived a job gets between SIGTERM and SIGKILL when no stop gives another grace.
+// What a process that outlived a job gets between SIGTERM and SIGKILL when no stop gives another
+// grace.
 constexpr seconds kLeftoverGrace(2);
 // How long SIGKILL is repeated before survivors are named.
 constexpr seconds kKillLimit(5);
@@ -122,9 +123,9 @@ void AttemptMachine::OnStatus(uint32_t number, const shim::ShimStatus& status) {
   if (rank == nullptr) return;
   const std::string before = rank->SerializeAsString();
   if (status.streams[0].lost + status.streams[1].lost + status.streams[2].lost > 0) {
-    lost_bytes_[number] = std::to_string(status.streams[0].lost + status.streams[1].lost +
-                                         status.streams[2].lost) +
-                          " bytes of output lost: " + ToUtf8(status.lost_error);
+    lost_bytes_[number] =
+        std::to_string(status.streams[0].lost + status.streams[1].lost + status.streams[2].lost) +
+        " bytes of output lost: " + ToUtf8(status.lost_error);
   }
   rank->set_pid(static_cast<uint32_t>(status.rank_pid));
   rank->set_started_ns(status.started_ns);
@@ -156,7 +157,10 @@ void AttemptMachine::OnStatus(uint32_t number, const shim::ShimStatus& status) {
 }
 
 void AttemptMachine::TakeExit(v1::RankStatus& rank, const shim::ShimStatus& status) {
-  const bool ours = status.term_sent || status.kill_sent;
+  // A busy shim may find its rank already ended by the cgroup's kill.
+  const bool killed =
+      status.kill_sent || (record_.phase() == worker::END_PHASE_KILL && status.signal == SIGKILL);
+  const bool ours = status.term_sent || killed;
   rank.set_state(ours ? v1::RANK_STATE_KILLED : v1::RANK_STATE_EXITED);
   rank.set_error(ToUtf8(status.error));
   v1::RankExit* exit = rank.mutable_exit();
@@ -164,7 +168,7 @@ void AttemptMachine::TakeExit(v1::RankStatus& rank, const shim::ShimStatus& stat
   exit->set_signal(status.signal);
   exit->set_core_dumped(status.core_dumped);
   exit->set_ended_ns(status.ended_ns);
-  exit->set_escalated(status.kill_sent);
+  exit->set_escalated(killed);
   exit->set_error_record(effects_.ErrorRecord(rank.rank()));
   record_.set_last_wait_order(record_.last_wait_order() + 1);
   exit->set_wait_order(record_.last_wait_order());
@@ -189,7 +193,8 @@ void AttemptMachine::OnGone(uint32_t number, const std::optional<shim::ShimStatu
   } else if (!HasEnded(*rank)) {
     rank->set_state(v1::RANK_STATE_ABSENT);
     if (record_.goal() <= v1::GOAL_RUNNING && rank->error().empty()) {
-      rank->set_error("the rank's shim died before the rank was started; see shim.log in its folder");
+      rank->set_error(
+          "the rank's shim died before the rank was started; see shim.log in its folder");
     }
   }
   effects_.Save(record_);
@@ -249,8 +254,10 @@ void AttemptMachine::SendTerm() {
 void AttemptMachine::EnterKill() {
   EnterPhase(worker::END_PHASE_KILL, clock_.Now() + kKillLimit);
   effects_.Save(record_);
+  // The shims first, so that they know who ended their ranks; the cgroup follows with the first
+  // look.
   CommandAll(shim::ShimCommand::kKill);
-  effects_.KillCgroup();
+  next_tick_ = clock_.Now() + kKillPoll;
 }
 
 void AttemptMachine::Tick() {
@@ -264,7 +271,10 @@ void AttemptMachine::Tick() {
     EnterPhase(worker::END_PHASE_TERM, now + kSettle + kLeftoverGrace);
     effects_.Save(record_);
   }
-  if (record_.phase() == worker::END_PHASE_TERM && now >= Deadline()) EnterKill();
+  if (record_.phase() == worker::END_PHASE_TERM && now >= Deadline()) {
+    EnterKill();
+    return;
+  }
   if (record_.phase() == worker::END_PHASE_DONE) return;
   if (record_.phase() == worker::END_PHASE_TERM && !all_ended) {
     next_tick_ = Deadline();
@@ -304,6 +314,7 @@ void AttemptMachine::EndLeftovers(const std::vector<Leftover>& leftovers) {
       effects_.Signal(leftover, killing ? SIGKILL : SIGTERM);
     }
   }
+  if (killing) effects_.KillCgroup();
   if (ask_shims) {
     CommandAll(killing ? shim::ShimCommand::kKill : shim::ShimCommand::kTerminate);
   }

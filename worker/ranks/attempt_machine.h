@@ -35,17 +35,20 @@ class AttemptEffects {
   virtual std::string ErrorRecord(uint32_t rank) = 0;
   // Makes the record durable before it returns.
   virtual void Save(const worker::AttemptRecord& record) = 0;
-  // The record, and what Observed shows, has changed; it becomes durable soon. A shim's own exit record bridges the gap.
+  // The record, and what Observed shows, has changed; it becomes durable soon. A shim's own exit
+  // record bridges the gap.
   virtual void Changed() = 0;
   // The end is verified; the cgroup may go.
   virtual void Ended() = 0;
 };
 
-// The state machine of one attempt on this node: takes wishes, shim messages and time, asks AttemptEffects for what must
-// happen. It has no clock of its own, no I/O and no threads; docs/protocol.md has its tables. Reactor thread only.
+// The state machine of one attempt on this node: takes wishes, shim messages and time, asks
+// AttemptEffects for what must happen. It has no clock of its own, no I/O and no threads;
+// docs/protocol.md has its tables. Reactor thread only.
 //
 // The end of an attempt, whether by a stop or because all ranks ended by themselves:
-//   TERM  SIGTERM+SIGCONT to every rank's tree (once); when all ranks have ended, whatever is left of their trees has
+//   TERM  SIGTERM+SIGCONT to every rank's tree (once); when all ranks have ended, whatever is left
+//   of their trees has
 //         until the deadline too (the grace of a stop; 2 s after a natural end)
 //   KILL  SIGKILL to everything that is left, repeated until nothing is left or 5 s have passed
 //   DONE  the EndReport names what was swept and what survived
@@ -64,7 +67,8 @@ class AttemptMachine {
   void OnGone(uint32_t rank, const std::optional<shim::ShimStatus>& last);
   // A restarted daemon has found this rank's shim again.
   void OnAdopted(uint32_t rank) { live_shims_.insert(rank); }
-  // A restarted daemon found neither shim nor exit record of a rank that was never started: starts its shim.
+  // A restarted daemon found neither shim nor exit record of a rank that was never started: starts
+  // its shim.
   void Respawn(uint32_t rank);
   // Time has passed, or the above calls of an adoption are over.
   void Tick();

@@ -73,7 +73,8 @@ class RealCgroups : public Cgroups {
   const std::string root_;
 };
 
-// A child that sleeps is moved into a new group below `root` and killed there. "" if all that works.
+// A child that sleeps is moved into a new group below `root` and killed there. "" if all that
+// works.
 std::string TryForReal(const std::string& root) {
   const std::string group = root + "/try:" + std::to_string(getpid());
   if (mkdir(group.c_str(), 0755) != 0) return "mkdir " + group + ": " + std::strerror(errno);

@@ -8,11 +8,13 @@
 
 namespace muster::ranks {
 
-// The seam to cgroup2: one group per attempt keeps every process that a rank ever starts. Reactor thread only.
+// The seam to cgroup2: one group per attempt keeps every process that a rank ever starts. Reactor
+// thread only.
 class Cgroups {
  public:
   virtual ~Cgroups() = default;
-  // Makes the attempt's group (again, if it exists) and returns its folder; "" where cgroup2 is not to be had.
+  // Makes the attempt's group (again, if it exists) and returns its folder; "" where cgroup2 is not
+  // to be had.
   virtual std::string Create(const std::string& attempt_name) = 0;
   // Members of the group; empty if it is gone.
   virtual std::vector<pid_t> Members(const std::string& folder) = 0;
@@ -23,8 +25,9 @@ class Cgroups {
   // For people: "cgroup2 at /sys/fs/cgroup/unified/muster", or why there is none.
   virtual std::string Describe() const = 0;
 
-  // Finds the cgroup2 mount in /proc/self/mountinfo and this process's own group in /proc/self/cgroup, and tries for real
-  // whether groups can be made there, joined and killed by cgroup.kill. Falls back to a Cgroups that has none.
+  // Finds the cgroup2 mount in /proc/self/mountinfo and this process's own group in
+  // /proc/self/cgroup, and tries for real whether groups can be made there, joined and killed by
+  // cgroup.kill. Falls back to a Cgroups that has none.
   static std::unique_ptr<Cgroups> Detect();
   static std::unique_ptr<Cgroups> None(const std::string& why);
 };

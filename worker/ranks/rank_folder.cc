@@ -21,7 +21,7 @@ constexpr std::string_view kRecordMagic = "MUSTATTM";
 constexpr std::string_view kAcksMagic = "MUSTACKS";
 constexpr uint32_t kVersion = 1;
 
-constexpr const char* kBaseVariables[] = {"PATH", "HOME",  "USER",   "LOGNAME",
+constexpr const char* kBaseVariables[] = {"PATH",  "HOME", "USER",   "LOGNAME",
                                           "SHELL", "LANG", "TMPDIR", "TZ"};
 
 void Set(std::vector<std::pair<std::string, std::string>>& env, const std::string& name,

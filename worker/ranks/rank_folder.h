@@ -31,7 +31,8 @@ struct NodeEnvironment {
 // The base environment of ranks, out of this process's own.
 std::vector<std::pair<std::string, std::string>> BaseEnvironment(const char* const* environment);
 
-// base, then the wish's own variables, then what Muster sets on the node; a later one replaces an earlier one.
+// base, then the wish's own variables, then what Muster sets on the node; a later one replaces an
+// earlier one.
 shim::RankSpec MakeRankSpec(const v1::RankSpec& rank, const NodeEnvironment& node,
                             const std::string& rank_folder);
 

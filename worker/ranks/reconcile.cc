@@ -93,8 +93,7 @@ std::string Refusal(const v1::Desired& wish, const worker::AttemptRecord* record
     return generation + " was already accepted with goal " + GoalName(record->goal());
   }
   if (wish.goal() < record->goal()) {
-    return "goals only go forward: " + GoalName(wish.goal()) + " after " +
-           GoalName(record->goal());
+    return "goals only go forward: " + GoalName(wish.goal()) + " after " + GoalName(record->goal());
   }
   if (!wish.ranks().empty() && starts) {
     std::set<uint32_t> known;

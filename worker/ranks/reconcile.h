@@ -9,8 +9,8 @@ namespace muster::ranks {
 
 // The rules for wishes, as pure functions (docs/protocol.md has them as a table).
 
-// Why `wish` must be refused, or "" if it is to be accepted. `record` is null for an attempt this node does not know;
-// `owner` is the controller id of the stream the wish came on.
+// Why `wish` must be refused, or "" if it is to be accepted. `record` is null for an attempt this
+// node does not know; `owner` is the controller id of the stream the wish came on.
 std::string Refusal(const v1::Desired& wish, const worker::AttemptRecord* record,
                     const std::string& owner);
 

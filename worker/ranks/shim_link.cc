@@ -20,7 +20,8 @@ namespace {
 
 constexpr uint64_t kMaxExitRecord = 1u << 20;
 
-// Rank folders are longer than the 108 bytes of a socket address: go through a descriptor of the folder.
+// Rank folders are longer than the 108 bytes of a socket address: go through a descriptor of the
+// folder.
 class FolderAddress {
  public:
   explicit FolderAddress(const std::string& folder)
@@ -148,8 +149,7 @@ void ShimLink::Read() {
     if (n < 0 && errno == EAGAIN) return;
     if (n <= 0) break;
     std::string error;
-    const auto status =
-        shim::DecodeShimStatus({packet.data(), static_cast<size_t>(n)}, error);
+    const auto status = shim::DecodeShimStatus({packet.data(), static_cast<size_t>(n)}, error);
     if (!status) {
       log::Warning("shim in " + folder_ + " sent a bad message: " + error);
       continue;
@@ -167,8 +167,7 @@ void ShimLink::Read() {
 
 std::optional<shim::ShimStatus> ReadExitRecord(const std::string& folder) {
   std::string error;
-  const auto file =
-      shim::ReadWholeFile(folder + "/" + shim::kExitFile, kMaxExitRecord, error);
+  const auto file = shim::ReadWholeFile(folder + "/" + shim::kExitFile, kMaxExitRecord, error);
   if (!file) return std::nullopt;
   auto status = shim::DecodeShimStatus(*file, error);
   if (!status) log::Warning(folder + "/" + shim::kExitFile + ": " + error);

@@ -14,17 +14,19 @@
 
 namespace muster::ranks {
 
-// The daemon's connection to the shim of one rank. Reactor thread only. The callbacks may destroy the link.
+// The daemon's connection to the shim of one rank. Reactor thread only. The callbacks may destroy
+// the link.
 class ShimLink {
  public:
   struct Callbacks {
     std::function<void(const shim::ShimStatus&)> status;
-    // The shim is gone; `last` is the exit record in the rank folder, if there is one. The last call.
+    // The shim is gone; `last` is the exit record in the rank folder, if there is one. The last
+    // call.
     std::function<void(const std::optional<shim::ShimStatus>& last)> gone;
   };
 
-  // Starts `program` (muster-shim) for the rank folder, in its own session, with nothing inherited but its socket. The
-  // socket listens before the shim lives, so there is nothing to wait for.
+  // Starts `program` (muster-shim) for the rank folder, in its own session, with nothing inherited
+  // but its socket. The socket listens before the shim lives, so there is nothing to wait for.
   static absl::StatusOr<std::unique_ptr<ShimLink>> Spawn(worker::Reactor& reactor,
                                                          const std::string& program,
                                                          const std::string& folder,

@@ -68,7 +68,8 @@ ScanResult FindLeftovers(const facts::ProcReader& proc, const SweepTarget& targe
     if (!kept && stat->start_ticks < target.created_ticks) continue;
     const auto environment = proc.Environ(pid);
     if (!environment && !kept) {
-      // Another user's processes can be ours only by setuid, which needs root's help; our own must answer.
+      // Another user's processes can be ours only by setuid, which needs root's help; our own must
+      // answer.
       if (proc.Uid(pid) == own_uid && proc.Stat(pid)) ++unreadable;
       continue;
     }
@@ -89,8 +90,9 @@ ScanResult FindLeftovers(const facts::ProcReader& proc, const SweepTarget& targe
     result.processes.push_back(std::move(leftover));
   }
   if (unreadable > 0 && target.trees_incomplete) {
-    result.unverified = std::to_string(unreadable) +
-                        " processes of this user hide their environment, and a lost shim left no other trace";
+    result.unverified =
+        std::to_string(unreadable) +
+        " processes of this user hide their environment, and a lost shim left no other trace";
   }
   return result;
 }

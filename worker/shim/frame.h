@@ -5,8 +5,9 @@
 #include <string>
 #include <string_view>
 
-// The frame around every small binary file and message of the node: magic, version, checksum, length, payload. A file
-// that was cut or had any bit flipped is refused. Described in docs/formats.md. No abseil: the shim uses it.
+// The frame around every small binary file and message of the node: magic, version, checksum,
+// length, payload. A file that was cut or had any bit flipped is refused. Described in
+// docs/formats.md. No abseil: the shim uses it.
 
 namespace muster::shim {
 
@@ -40,7 +41,8 @@ class FieldWriter {
   std::string out_;
 };
 
-// Reads what FieldWriter wrote. After the first field that does not fit, ok() is false and all reads give zero.
+// Reads what FieldWriter wrote. After the first field that does not fit, ok() is false and all
+// reads give zero.
 class FieldReader {
  public:
   explicit FieldReader(std::string_view data) : data_(data) {}
@@ -66,8 +68,8 @@ class FieldReader {
   bool ok_ = true;
 };
 
-// Writes `content` to `path` so that a reader sees the old file or the whole new one, also after a power cut: a
-// temporary file beside it, fsync, rename. False with the reason in `error`.
+// Writes `content` to `path` so that a reader sees the old file or the whole new one, also after a
+// power cut: a temporary file beside it, fsync, rename. False with the reason in `error`.
 bool WriteFileAtomic(const std::string& path, std::string_view content, std::string& error);
 
 // The whole file, or nothing with the reason in `error`. Files above `limit` bytes are refused.

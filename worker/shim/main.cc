@@ -1,5 +1,5 @@
-// muster-shim: parent of one rank. musterd starts it as `muster-shim RANK_FOLDER` in a session of its own, with a
-// listening socket on descriptor 3; people have no reason to.
+// muster-shim: parent of one rank. musterd starts it as `muster-shim RANK_FOLDER` in a session of
+// its own, with a listening socket on descriptor 3; people have no reason to.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -14,13 +14,14 @@
 
 namespace {
 
-using namespace muster;         // NOLINT(google-build-using-namespace): this file is the program
-using namespace muster::shim;   // NOLINT(google-build-using-namespace)
+using namespace muster;        // NOLINT(google-build-using-namespace): this file is the program
+using namespace muster::shim;  // NOLINT(google-build-using-namespace)
 
 constexpr char kHelp[] =
     "usage: muster-shim RANK_FOLDER\n"
     "\n"
-    "Parent of one rank of a Muster job; started by musterd with a listening socket on descriptor 3.\n"
+    "Parent of one rank of a Muster job; started by musterd with a listening socket on descriptor "
+    "3.\n"
     "\n"
     "  --version  print the version (with --json: as JSON)\n"
     "  --help     print this text\n";
@@ -73,5 +74,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "muster-shim: %s/%s: %s\n", folder.c_str(), kSpecFile, error.c_str());
     return 1;
   }
-  return Shim(std::move(*spec), UniqueFd(kListenFd), Clock::Real(), facts::ProcReader::Real()).Run();
+  return Shim(std::move(*spec), UniqueFd(kListenFd), Clock::Real(), facts::ProcReader::Real())
+      .Run();
 }

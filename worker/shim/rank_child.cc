@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,8 +38,8 @@ struct Image {
   std::vector<char*> argv;
   std::vector<char*> envp;
   const char* working_dir;
-  int fds[5];      // stdin, stdout, stderr, events, report; all >= kFirstFreeFd
-  int cgroup_fd;   // -1: none
+  int fds[5];     // stdin, stdout, stderr, events, report; all >= kFirstFreeFd
+  int cgroup_fd;  // -1: none
   pid_t shim;
 };
 
@@ -54,6 +55,24 @@ void RaiseLimit(__rlimit_resource resource) {
   if (getrlimit(resource, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(resource, &limit);
+}
+
+// All 64, also the two that glibc keeps for itself and that its posix_spawn leaves ignored: hence
+// the plain system calls.
+void ResetSignals() {
+  constexpr int kSignals = 64;
+  constexpr size_t kMaskSize = kSignals / 8;
+  const struct {
+    void* handler;
+    unsigned long flags;
+    void* restorer;
+    uint64_t mask;
+  } by_default = {};  // SIG_DFL is 0
+  for (int sig = 1; sig <= kSignals; ++sig) {
+    syscall(SYS_rt_sigaction, sig, &by_default, nullptr, kMaskSize);
+  }
+  const uint64_t none = 0;
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, nullptr, kMaskSize);
 }
 
 [[noreturn]] void Give(Step step, int error_number) {
@@ -75,10 +94,7 @@ void RaiseLimit(__rlimit_resource resource) {
   RaiseLimit(RLIMIT_NOFILE);
   RaiseLimit(RLIMIT_MEMLOCK);
   if (chdir(image.working_dir) != 0) Give(Step::kChdir, errno);
-  for (int sig = 1; sig < NSIG; ++sig) signal(sig, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
+  ResetSignals();
   int worst = ENOENT;
   for (const std::string& path : image.candidates) {
     execve(path.c_str(), image.argv.data(), image.envp.data());
@@ -92,7 +108,9 @@ void RaiseLimit(__rlimit_resource resource) {
   Give(Step::kExec, worst);
 }
 
-UniqueFd High(int fd) { return UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, kFirstFreeFd)); }
+UniqueFd High(int fd) {
+  return UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, kFirstFreeFd));
+}
 
 // A pipe whose write end has a number that the child's dup2s do not touch.
 bool MakePipe(UniqueFd& read_end, UniqueFd& write_end) {
@@ -111,7 +129,8 @@ std::string ExecError(const RankSpec& spec, int error_number) {
     text += " (not found in PATH=" + SearchPath(spec) + ")";
   } else if (error_number == ENOENT) {
     const std::string path = program[0] == '/' ? program : spec.working_dir + "/" + program;
-    if (access(path.c_str(), F_OK) == 0) text += " (the file exists; the interpreter that it names does not)";
+    if (access(path.c_str(), F_OK) == 0)
+      text += " (the file exists; the interpreter that it names does not)";
   } else if (error_number == ENOEXEC) {
     text += " (a script needs a first line like #!/bin/sh)";
   }

@@ -8,7 +8,9 @@ namespace {
 constexpr std::string_view kMagic = "MUSTSPEC";
 constexpr uint32_t kVersion = 1;
 
-bool HasNul(const std::string& text) { return text.find('\0') != std::string::npos; }
+bool HasNul(const std::string& text) {
+  return text.find('\0') != std::string::npos;
+}
 
 }  // namespace
 

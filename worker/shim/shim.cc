@@ -103,13 +103,13 @@ void Shim::Poll() {
     Complain(std::string("poll: ") + std::strerror(errno));
     return;
   }
+  Accept();
+  ReadCommands();
   // The end of the rank is told before its last bytes are moved: exit is not end-of-file.
   signalfd_siginfo info;
   while (read(child_signals_.get(), &info, sizeof info) > 0) {
   }
   Reap();
-  Accept();
-  ReadCommands();
   PumpAll();
   Publish(false);
 }
@@ -206,18 +206,24 @@ void Shim::Reap() {
 void Shim::PumpAll() {
   for (auto& pump : pumps_) pump->Pump();
   if (!quit_ || !status_.Ended()) return;
-  // The daemon has ended what could be ended; a holder that is left must not hold us. One round took what was there.
+  // The daemon has ended what could be ended; a holder that is left must not hold us. One round
+  // took what was there.
   for (auto& pump : pumps_) {
     if (!pump->Pump()) pump->Close();
   }
 }
 
+bool Shim::IsRank(const facts::ProcStat& process) const {
+  return status_.state == ShimState::kRunning && process.pid == status_.rank_pid;
+}
+
 void Shim::Terminate() {
-  if (status_.state == ShimState::kRunning) status_.term_sent = true;
   for (const facts::ProcStat& process : facts::Descendants(proc_, getpid())) {
     if (process.IsZombie() || !terminated_.emplace(process.pid, process.start_ticks).second) {
       continue;
     }
+    // A rank that is a zombie by now has ended by itself.
+    if (IsRank(process)) status_.term_sent = true;
     // TERM first: a stopped process then wakes up with the signal already pending.
     kill(process.pid, SIGTERM);
     kill(process.pid, SIGCONT);
@@ -225,13 +231,14 @@ void Shim::Terminate() {
 }
 
 void Shim::Kill() {
-  if (status_.state == ShimState::kRunning) status_.kill_sent = true;
-  // A process may fork between the look and the kill; the daemon repeats the command until nothing is left.
+  // A process may fork between the look and the kill; the daemon repeats the command until nothing
+  // is left.
   for (int round = 0; round < 3; ++round) {
     bool any = false;
     for (const facts::ProcStat& process : facts::Descendants(proc_, getpid())) {
       if (process.IsZombie()) continue;
       any = true;
+      if (IsRank(process)) status_.kill_sent = true;
       kill(process.pid, SIGKILL);
     }
     if (!any) return;
@@ -248,7 +255,8 @@ bool Shim::MayEnd() {
   }
   if (quit_) return true;
   siginfo_t info{};
-  const bool no_children = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD;
+  const bool no_children =
+      waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD;
   // Also a failed start stays until the daemon has seen it or is gone.
   return no_children && (!client_ || (sent_any_ && sent_ == status_));
 }
@@ -258,7 +266,8 @@ void Shim::Publish(bool urgent) {
     status_.streams[i].size = pumps_[i]->size();
     status_.streams[i].lost = pumps_[i]->lost();
     status_.streams[i].eof = status_.Ended() && !pumps_[i]->open();
-    if (status_.lost_error.empty() && pumps_[i]->lost() > 0) status_.lost_error = pumps_[i]->error();
+    if (status_.lost_error.empty() && pumps_[i]->lost() > 0)
+      status_.lost_error = pumps_[i]->error();
   }
   if (status_.Drained() && !recorded_complete_) {
     recorded_complete_ = true;
@@ -266,7 +275,8 @@ void Shim::Publish(bool urgent) {
   }
   if (!client_ || (sent_any_ && sent_ == status_)) return;
   const auto now = clock_.Now();
-  if (!urgent && sent_any_ && OnlyGrowth(sent_, status_) && now - last_sent_ < kGrowthInterval) return;
+  if (!urgent && sent_any_ && OnlyGrowth(sent_, status_) && now - last_sent_ < kGrowthInterval)
+    return;
   const std::string message = EncodeShimStatus(status_);
   const ssize_t n = send(client_.get(), message.data(), message.size(), MSG_NOSIGNAL);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;  // told again by the next turn

@@ -15,10 +15,11 @@
 
 namespace muster::shim {
 
-// The parent of one rank: a single-threaded poll loop over the daemon's socket, the rank's three pipes and its children.
-// It belongs to nobody: the daemon may die and come back, and finds it by its socket. It ends by itself once the rank has
-// ended, nobody holds the pipes and no descendant is left; until then it keeps the leftovers in its own tree (it is their
-// subreaper), so that they can be found and ended.
+// The parent of one rank: a single-threaded poll loop over the daemon's socket, the rank's three
+// pipes and its children. It belongs to nobody: the daemon may die and come back, and finds it by
+// its socket. It ends by itself once the rank has ended, nobody holds the pipes and no descendant
+// is left; until then it keeps the leftovers in its own tree (it is their subreaper), so that they
+// can be found and ended.
 class Shim {
  public:
   // The working directory is the rank folder. `listener` is a listening SOCK_SEQPACKET socket.
@@ -36,6 +37,7 @@ class Shim {
   void Start();
   void Reap();
   void PumpAll();
+  bool IsRank(const facts::ProcStat& process) const;
   void Terminate();
   void Kill();
   bool MayEnd();

@@ -6,16 +6,16 @@
 #include <string>
 #include <string_view>
 
-// What a shim knows about its rank. One value, two uses: the message to the daemon on each change, and, once the rank has
-// ended, the exit record on disk (docs/formats.md, "Exit record").
+// What a shim knows about its rank. One value, two uses: the message to the daemon on each change,
+// and, once the rank has ended, the exit record on disk (docs/formats.md, "Exit record").
 
 namespace muster::shim {
 
 enum class ShimState : uint32_t {
   kPrepared = 1,  // waits for kStart
   kRunning = 2,
-  kExited = 3,    // the rank was waited for
-  kFailed = 4,    // could not be started; `error` says why
+  kExited = 3,  // the rank was waited for
+  kFailed = 4,  // could not be started; `error` says why
 };
 
 inline constexpr size_t kNumStreams = 3;  // stdout, stderr, events
@@ -50,9 +50,7 @@ struct ShimStatus {
 
   bool Ended() const { return state == ShimState::kExited || state == ShimState::kFailed; }
   // The rank has ended and no stream will grow any more.
-  bool Drained() const {
-    return Ended() && streams[0].eof && streams[1].eof && streams[2].eof;
-  }
+  bool Drained() const { return Ended() && streams[0].eof && streams[1].eof && streams[2].eof; }
 
   friend bool operator==(const ShimStatus&, const ShimStatus&) = default;
 };
@@ -61,7 +59,8 @@ std::string EncodeShimStatus(const ShimStatus& status);
 // Nothing, and the reason in `error`, for anything else than what EncodeShimStatus wrote.
 std::optional<ShimStatus> DecodeShimStatus(std::string_view bytes, std::string& error);
 
-// The daemon's side of the conversation: packets of one byte on a SOCK_SEQPACKET socket. All are idempotent.
+// The daemon's side of the conversation: packets of one byte on a SOCK_SEQPACKET socket. All are
+// idempotent.
 enum class ShimCommand : uint8_t {
   kStart = 'S',      // start the rank (once)
   kTerminate = 'T',  // SIGTERM + SIGCONT to the rank and all its descendants, once to each process

@@ -14,7 +14,8 @@ namespace {
 
 constexpr size_t kReadSize = 64 << 10;  // a pipe's whole capacity
 constexpr int kReadsPerTurn = 16;
-// Finer times would cost more than they tell: a flood of short lines stays below 2 % of extra bytes.
+// Finer times would cost more than they tell: a flood of short lines stays below 2 % of extra
+// bytes.
 constexpr int64_t kTimesResolutionNs = 1'000'000;
 
 UniqueFd Create(const std::string& path) {

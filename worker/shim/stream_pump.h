@@ -8,17 +8,20 @@
 
 namespace muster::shim {
 
-// Moves one pipe of the rank into its log file, byte for byte, and notes in the `.times` file when. Never stops reading
-// because writing failed: the rank must not block on our disk; such bytes are counted as lost. Shim's only thread.
+// Moves one pipe of the rank into its log file, byte for byte, and notes in the `.times` file when.
+// Never stops reading because writing failed: the rank must not block on our disk; such bytes are
+// counted as lost. Shim's only thread.
 class StreamPump {
  public:
-  // Creates the files (mode 0600) at once. `times_path` may be null. The reason of a failure is in error().
+  // Creates the files (mode 0600) at once. `times_path` may be null. The reason of a failure is in
+  // error().
   StreamPump(const char* log_path, const char* times_path, const Clock& clock);
 
   // Begins to read from `pipe`, which must be non-blocking.
   void Attach(UniqueFd pipe) { pipe_ = std::move(pipe); }
 
-  // Moves what is there, at most about 1 MiB so that other streams get their turn. True if anything was read.
+  // Moves what is there, at most about 1 MiB so that other streams get their turn. True if anything
+  // was read.
   bool Pump();
 
   // Stops reading; what is still in the pipe is dropped.

@@ -9,7 +9,9 @@
 namespace muster::spool {
 namespace {
 
-v1::Stream ToStream(size_t index) { return static_cast<v1::Stream>(index + 1); }
+v1::Stream ToStream(size_t index) {
+  return static_cast<v1::Stream>(index + 1);
+}
 
 }  // namespace
 
@@ -90,7 +92,8 @@ bool LogSpool::SendOne(const Key& key, State& state, ChunkSink& sink) {
   const uint64_t count = chunk.data().size();
   const bool end = state.complete && (state.sent + count == state.size || !has_data);
   if (!has_data && !end) return false;
-  if (end && !has_data) state.size = state.sent;  // the file lost its tail: what was read is all there is
+  if (end && !has_data)
+    state.size = state.sent;  // the file lost its tail: what was read is all there is
   *chunk.mutable_id() = id_;
   chunk.set_rank(key.first);
   chunk.set_stream(ToStream(key.second));

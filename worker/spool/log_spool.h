@@ -21,8 +21,9 @@ class ChunkSink {
   virtual void SendChunk(v1::LogChunk chunk) = 0;
 };
 
-// Sends the log bytes of one attempt by offset, and remembers what the controller has made durable. The files on disk are
-// the only buffer: at most kWindow bytes are on their way without an acknowledgement. Reactor thread only.
+// Sends the log bytes of one attempt by offset, and remembers what the controller has made durable.
+// The files on disk are the only buffer: at most kWindow bytes are on their way without an
+// acknowledgement. Reactor thread only.
 class LogSpool {
  public:
   static constexpr uint64_t kWindow = 4 << 20;

@@ -82,7 +82,8 @@ bool StreamReader::Read(uint64_t offset, uint64_t limit, v1::LogChunk& chunk) {
     for (TimesRecord record; ReadRecord(times_.get(), index, record); ++index) {
       if (record.offset >= offset + data.size()) break;
       if (chunk.times_size() == kMaxTimes) {
-        // Many times may share one offset (a full disk): those are dropped, so that the chunk is never empty.
+        // Many times may share one offset (a full disk): those are dropped, so that the chunk is
+        // never empty.
         if (record.offset > offset) {
           data.resize(record.offset - offset);
           break;

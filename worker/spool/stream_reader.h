@@ -18,7 +18,8 @@ class StreamReader {
   // `times_path` may be empty. Files are opened when first needed: they may not exist yet.
   StreamReader(std::string log_path, std::string times_path);
 
-  // Fills data and times of `chunk` from `offset`, at most up to `limit` (exclusive). False if nothing could be read.
+  // Fills data and times of `chunk` from `offset`, at most up to `limit` (exclusive). False if
+  // nothing could be read.
   bool Read(uint64_t offset, uint64_t limit, v1::LogChunk& chunk);
 
   // Gives the descriptors back; a later Read opens the files again.
