@@ -36,10 +36,10 @@ TEST(FlagTable, NamesAndAliasesAreUniqueAndExplained) {
 }
 
 TEST(Parse, StoresEveryKindOfValue) {
-  const CommandLine line =
-      Parse(SplitWords("--num-layers 4 --bf16 --lr 1.5e-4 --train-samples 1953125000 --split 99,1,0 "
-                  "--data-path 0.7 a 0.3 b "
-                  "--decoupled-lr=5.0e-4 --clip-grad .5"));
+  const CommandLine line = Parse(
+      SplitWords("--num-layers 4 --bf16 --lr 1.5e-4 --train-samples 1953125000 --split 99,1,0 "
+                 "--data-path 0.7 a 0.3 b "
+                 "--decoupled-lr=5.0e-4 --clip-grad .5"));
   EXPECT_EQ(line.config.model.num_layers, 4);
   EXPECT_TRUE(line.config.bf16);
   EXPECT_EQ(line.config.lr, 1.5e-4);

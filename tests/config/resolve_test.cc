@@ -48,9 +48,9 @@ TEST(Resolve, DerivesTheModel) {
 
 TEST(Resolve, QueryGroupsCountOnlyWithTheFlag) {
   EXPECT_EQ(ResolveText(kOk + "--num-query-groups 2").line.config.model.num_query_groups, 4);
-  EXPECT_EQ(
-      ResolveText(kOk + "--group-query-attention --num-query-groups 2").line.config.model.num_query_groups,
-      2);
+  EXPECT_EQ(ResolveText(kOk + "--group-query-attention --num-query-groups 2")
+                .line.config.model.num_query_groups,
+            2);
 }
 
 TEST(Resolve, BatchSizes) {
@@ -66,7 +66,8 @@ TEST(Resolve, BatchSizes) {
 }
 
 TEST(Resolve, ScheduleCountsSamples) {
-  const auto iters = ResolveText(kOk + "--global-batch-size 4 --lr-warmup-iters 2 --lr-decay-iters 8");
+  const auto iters =
+      ResolveText(kOk + "--global-batch-size 4 --lr-warmup-iters 2 --lr-decay-iters 8");
   EXPECT_EQ(iters.sizes.lr_warmup_samples, 8);
   EXPECT_EQ(iters.sizes.lr_decay_samples, 32);
   EXPECT_EQ(ResolveText(kOk).sizes.lr_decay_samples, 10);
@@ -83,7 +84,8 @@ TEST(Resolve, ScheduleCountsSamples) {
 }
 
 TEST(Resolve, Precision) {
-  const auto r = ResolveText(kOk + "--bf16 --fp8-format hybrid --fp8-recipe tensorwise --fp8-margin 1");
+  const auto r =
+      ResolveText(kOk + "--bf16 --fp8-format hybrid --fp8-recipe tensorwise --fp8-margin 1");
   EXPECT_EQ(r.line.config.model.params_dtype, DType::kBf16);
   EXPECT_EQ(r.line.config.model.fp8.recipe, Fp8Recipe::kTensorwise);
   EXPECT_EQ(r.line.config.model.fp8.margin, 1);
@@ -166,6 +168,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"--overlap-param-gather", "needs --use-distributed-optimizer"},
                     Case{"--overlap-param-gather --use-distributed-optimizer",
                          "needs --overlap-grad-reduce"},
+                    Case{"--num-layers-per-virtual-pipeline-stage 1", "data parallel only"},
+                    Case{"--rampup-batch-size 16 16 1000", "constant in this version"},
                     Case{"--save-interval 5", "--save-interval needs --save"},
                     Case{"--finetune", "--finetune needs --load"},
                     Case{"--data-path a --train-data-path b", "excludes"}));

@@ -50,6 +50,7 @@ std::vector<Flag> NoEffectFlags() {
       One("manual-gc-interval", kPython),
       Bare("no-manual-gc-eval", kPython),
       One("num-workers", "batches are read in the training thread"),
+      One("data-impl", kAlways),
       One("data-cache-path", "indices are built in memory"),
       Bare("no-create-attention-mask-in-dataloader", "the causal mask is made in the kernel"),
       One("dataloader-type", "samples are read in order, as Megatron's single"),

@@ -29,6 +29,7 @@ struct TrainConfig {
   // Batches and length of the run.
   int64_t micro_batch_size = 0;
   int64_t global_batch_size = 0;  // 0: micro_batch_size * data parallel size
+  std::vector<std::string> rampup_batch_size;
   std::optional<int64_t> train_iters;
   std::optional<int64_t> train_samples;
   std::optional<int64_t> exit_interval;
@@ -71,6 +72,7 @@ struct TrainConfig {
   // Parallelism.
   int64_t tensor_model_parallel_size = 1;
   int64_t pipeline_model_parallel_size = 1;
+  std::optional<int64_t> num_layers_per_virtual_pipeline_stage;
   int64_t context_parallel_size = 1;
   double distributed_timeout_minutes = 10;
   bool use_distributed_optimizer = false;

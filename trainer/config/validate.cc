@@ -49,6 +49,8 @@ void CheckGiven(const CommandLine& line) {
           "vocabulary is");
   Require(c.train_iters.has_value() != c.train_samples.has_value(),
           "give one of --train-iters and --train-samples");
+  Require(c.rampup_batch_size.empty(),
+          "--rampup-batch-size: the batch size is constant in this version; leave it out");
   if (c.train_samples) {
     Require(!c.lr_decay_iters && c.lr_warmup_iters == 0,
             "--train-samples goes with --lr-decay-samples and --lr-warmup-samples, not with the "
@@ -88,6 +90,10 @@ void CheckParallel(int64_t world_size, const TrainConfig& c) {
   Require(c.context_parallel_size == 1,
           "--context-parallel-size {}: this version runs data parallel only; use 1",
           c.context_parallel_size);
+  Require(!c.num_layers_per_virtual_pipeline_stage,
+          "--num-layers-per-virtual-pipeline-stage {}: this version runs data parallel only; leave "
+          "it out",
+          c.num_layers_per_virtual_pipeline_stage.value_or(0));
   Require(!c.overlap_param_gather || c.use_distributed_optimizer,
           "--overlap-param-gather needs --use-distributed-optimizer");
   Require(!c.overlap_param_gather || c.overlap_grad_reduce,

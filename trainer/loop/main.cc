@@ -36,6 +36,9 @@ void SetThreads() {
   at::set_num_threads(threads > 0 ? threads : 1);
 }
 
+// An event has to fit into one line of 4 KiB; the record has the whole text.
+constexpr size_t kLongestEventText = 2000;
+
 ExitCode Train(config::CommandLine line, const config::RankEnvironment& env, EventWriter& events,
                std::chrono::steady_clock::time_point start) {
   Run run;
@@ -84,7 +87,7 @@ ExitCode Main(const std::vector<std::string>& words) {
                stderr);
     events.Write("error", {{"kind", failure.kind},
                            {"code", static_cast<int64_t>(failure.code)},
-                           {"message", failure.message}});
+                           {"message", failure.message.substr(0, kLongestEventText)}});
     WriteErrorRecord(env.error_file,
                      ErrorRecord(failure, env.rank, Clock::Real().RealtimeNs() / 1'000'000'000));
     // At once: the destructors of a broken process group may wait for peers.

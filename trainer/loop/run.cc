@@ -18,7 +18,11 @@ std::unique_ptr<tokenizer::Tokenizer> OpenTokenizer(const TrainConfig& config) {
   options.type = config.tokenizer_type;
   options.model = config.tokenizer_model;
   options.vocab_size = config.vocab_size;
-  return tokenizer::MakeTokenizer(options);
+  try {
+    return tokenizer::MakeTokenizer(options);
+  } catch (const tokenizer::TokenizerError& error) {
+    throw ConfigError(error.what());
+  }
 }
 
 // The end-of-document token, for the flags that need one.
