@@ -1,5 +1,6 @@
 #include "controller/nodes/local_worker.h"
 
+#include <absl/strings/ascii.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -25,6 +26,7 @@ using std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPoll{20};
 constexpr size_t kOutputShown = 2000;
+constexpr size_t kMaxNodeName = 63;
 
 std::string DefaultStateParent() {
   const char* parent = std::getenv("MUSTER_STATE");
@@ -36,6 +38,16 @@ std::string ProgramBeside(const std::string& name) {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   return error ? name : (self.parent_path() / name).string();
+}
+
+// What musterd takes as a name: at most 64 of A-Z a-z 0-9 . _ -, not beginning with a dot.
+std::string NodeName(std::string host) {
+  if (host.size() > kMaxNodeName) host.resize(kMaxNodeName);
+  for (char& c : host) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-') c = '_';
+  }
+  if (host.empty() || host.front() == '.') host.insert(host.begin(), '_');
+  return host;
 }
 
 // The environment with MUSTER_STATE set.
@@ -78,7 +90,7 @@ std::string DescribeEnd(int wait_status) {
 LocalWorker::LocalWorker(Options options) : options_(std::move(options)) {
   if (options_.musterd.empty()) options_.musterd = ProgramBeside("musterd");
   if (options_.state_parent.empty()) options_.state_parent = DefaultStateParent();
-  socket_path_ = options_.state_parent + "/" + options_.host + "/musterd.sock";
+  socket_path_ = options_.state_parent + "/" + NodeName(options_.host) + "/musterd.sock";
 }
 
 absl::StatusOr<UniqueFd> LocalWorker::Dial(const StopSignal& stop) {
@@ -88,7 +100,8 @@ absl::StatusOr<UniqueFd> LocalWorker::Dial(const StopSignal& stop) {
 }
 
 absl::StatusOr<pid_t> LocalWorker::Spawn(int output) const {
-  std::vector<std::string> words = {options_.musterd, "--name", options_.host, "--background"};
+  std::vector<std::string> words = {options_.musterd, "--name", NodeName(options_.host),
+                                    "--background"};
   std::vector<std::string> environment = Environment(options_.state_parent);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
