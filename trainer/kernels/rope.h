@@ -13,17 +13,18 @@
 
 namespace muster::kernels {
 
-// D/2 frequencies, with Llama-3.1's scaling when it is enabled.
-std::vector<double> RopeFrequencies(int64_t head_dim, double base,
-                                    const config::RopeScaling& scaling);
+// D/2 frequencies, with Llama-3.1's scaling when it is enabled. In fp32 throughout, as in Hugging
+// Face and Megatron: at position 1000 exact angles would differ from theirs by 1e-4.
+std::vector<float> RopeFrequencies(int64_t head_dim, double base,
+                                   const config::RopeScaling& scaling);
 
-// cos and sin of position * frequency, [positions, D/2] each.
+// cos and sin of the fp32 angles position * frequency, [positions, D/2] each.
 template <typename A>
 struct RopeTable {
   std::vector<A> cos, sin;
 };
 template <typename A>
-RopeTable<A> MakeRopeTable(int64_t positions, const std::vector<double>& frequencies);
+RopeTable<A> MakeRopeTable(int64_t positions, const std::vector<float>& frequencies);
 
 struct QkvShape {
   int64_t batch;

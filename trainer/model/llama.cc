@@ -112,7 +112,7 @@ void Llama::Impl::BindGradients(at::ScalarType dtype) {
 }
 
 void Llama::Impl::MakeAngles(int64_t positions) {
-  const std::vector<double> frequencies =
+  const std::vector<float> frequencies =
       kernels::RopeFrequencies(config.kv_channels, config.rotary_base, config.rope_scaling);
   const auto fill = [&]<typename A>(std::type_identity<A>) {
     const kernels::RopeTable<A> table = kernels::MakeRopeTable<A>(positions, frequencies);

@@ -8,17 +8,19 @@
 namespace muster::kernels {
 namespace {
 
-constexpr double kTwoPi = 6.283185307179586;
+constexpr float kTwoPi = 6.283185307179586f;
 
 // Llama 3.1: long waves turn slower by `factor`, short ones stay, those between are blended.
-double ScaleFrequency(double frequency, const config::RopeScaling& scaling) {
-  const double wavelength = kTwoPi / frequency;
-  const double original = static_cast<double>(scaling.original_max_position_embeddings);
-  if (wavelength < original / scaling.high_freq_factor) return frequency;
-  if (wavelength > original / scaling.low_freq_factor) return frequency / scaling.factor;
-  const double smooth = (original / wavelength - scaling.low_freq_factor) /
-                        (scaling.high_freq_factor - scaling.low_freq_factor);
-  return (1 - smooth) * frequency / scaling.factor + smooth * frequency;
+float ScaleFrequency(float frequency, const config::RopeScaling& scaling) {
+  const float wavelength = kTwoPi / frequency;
+  const float original = static_cast<float>(scaling.original_max_position_embeddings);
+  const float low = static_cast<float>(scaling.low_freq_factor);
+  const float high = static_cast<float>(scaling.high_freq_factor);
+  const float factor = static_cast<float>(scaling.factor);
+  if (wavelength < original / high) return frequency;
+  if (wavelength > original / low) return frequency / factor;
+  const float smooth = (original / wavelength - low) / (high - low);
+  return (1 - smooth) * frequency / factor + smooth * frequency;
 }
 
 // One head: out = in rotated by the angles; `sign` -1 turns back.
@@ -72,24 +74,24 @@ MUSTER_VECTORIZE void Pack(const QkvShape& shape, const Accumulate<T>* cos,
 
 }  // namespace
 
-std::vector<double> RopeFrequencies(int64_t head_dim, double base,
-                                    const config::RopeScaling& scaling) {
-  std::vector<double> frequencies(static_cast<size_t>(head_dim / 2));
+std::vector<float> RopeFrequencies(int64_t head_dim, double base,
+                                   const config::RopeScaling& scaling) {
+  std::vector<float> frequencies;
   for (int64_t i = 0; i < head_dim / 2; ++i) {
-    const double exponent = static_cast<double>(2 * i) / static_cast<double>(head_dim);
-    const double frequency = 1.0 / std::pow(base, exponent);
-    frequencies[static_cast<size_t>(i)] =
-        scaling.enabled ? ScaleFrequency(frequency, scaling) : frequency;
+    const float exponent = static_cast<float>(2 * i) / static_cast<float>(head_dim);
+    const float frequency =
+        1.0f / static_cast<float>(std::pow(base, static_cast<double>(exponent)));
+    frequencies.push_back(scaling.enabled ? ScaleFrequency(frequency, scaling) : frequency);
   }
   return frequencies;
 }
 
 template <typename A>
-RopeTable<A> MakeRopeTable(int64_t positions, const std::vector<double>& frequencies) {
+RopeTable<A> MakeRopeTable(int64_t positions, const std::vector<float>& frequencies) {
   RopeTable<A> table;
   for (int64_t s = 0; s < positions; ++s) {
-    for (const double frequency : frequencies) {
-      const double angle = static_cast<double>(s) * frequency;
+    for (const float frequency : frequencies) {
+      const double angle = static_cast<double>(static_cast<float>(s) * frequency);
       table.cos.push_back(static_cast<A>(std::cos(angle)));
       table.sin.push_back(static_cast<A>(std::sin(angle)));
     }
@@ -109,8 +111,8 @@ void RopePackGradient(const QkvShape& shape, const Accumulate<T>* cos, const Acc
   Pack(shape, cos, sin, dq, dk, dv, dqkv);
 }
 
-template RopeTable<float> MakeRopeTable(int64_t, const std::vector<double>&);
-template RopeTable<double> MakeRopeTable(int64_t, const std::vector<double>&);
+template RopeTable<float> MakeRopeTable(int64_t, const std::vector<float>&);
+template RopeTable<double> MakeRopeTable(int64_t, const std::vector<float>&);
 
 #define MUSTER_INSTANTIATE(T)                                                                     \
   template void RopeUnpack(const QkvShape&, const Accumulate<T>*, const Accumulate<T>*, const T*, \
