@@ -180,6 +180,7 @@ const Key* FindKey(std::string_view name) {
 
 std::vector<std::string> KnownWords() {
   std::vector<std::string> words;
+  words.reserve(kKeys.size() + 1);
   for (const Key& key : kKeys) words.emplace_back(key.name);
   words.emplace_back(kSpare);
   return words;

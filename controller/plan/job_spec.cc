@@ -162,6 +162,7 @@ absl::StatusOr<v1::JobSpec> BuildJobSpec(const Recipe* recipe, const Overrides& 
     MUSTER_ASSIGN_OR_RETURN(const std::vector<v1::EnvVar> secrets,
                             ResolveSecrets(*recipe, surroundings));
     out.mutable_secrets()->Assign(secrets.begin(), secrets.end());
+    MUSTER_RETURN_IF_ERROR(CheckNotExposed(out));
     out.set_recipe(MaskSecrets(recipe->text, secrets));
   }
   return out;

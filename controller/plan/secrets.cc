@@ -61,6 +61,35 @@ absl::StatusOr<std::vector<v1::EnvVar>> ResolveSecrets(const Recipe& recipe,
   return out;
 }
 
+absl::Status CheckNotExposed(const v1::JobSpec& spec) {
+  constexpr size_t kShortest = 8;
+  for (const v1::EnvVar& secret : spec.secrets()) {
+    if (secret.value().size() < kShortest) continue;
+    const auto exposed = [&](const std::string& text) {
+      return text.find(secret.value()) != std::string::npos;
+    };
+    std::string place;
+    for (int i = 0; i < spec.command_size(); ++i) {
+      if (exposed(spec.command(i))) place = fmt::format("word {} of the command", i + 1);
+    }
+    for (const v1::Flag& flag : spec.flags()) {
+      if (std::any_of(flag.values().begin(), flag.values().end(), exposed)) {
+        place = "flag " + flag.name();
+      }
+    }
+    for (const v1::EnvVar& variable : spec.env()) {
+      if (exposed(variable.value())) place = "environment variable " + variable.name();
+    }
+    if (!place.empty()) {
+      return absl::InvalidArgumentError(
+          fmt::format("the value of secret {} also stands in {}, where others can read it: let the "
+                      "program take it from its environment",
+                      secret.name(), place));
+    }
+  }
+  return absl::OkStatus();
+}
+
 std::string MaskSecrets(std::string text, const std::vector<v1::EnvVar>& secrets) {
   constexpr size_t kShortest = 4;
   constexpr std::string_view kMask = "****";

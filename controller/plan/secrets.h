@@ -17,6 +17,11 @@ namespace muster::plan {
 absl::StatusOr<std::vector<v1::EnvVar>> ResolveSecrets(const Recipe& recipe,
                                                        const Surroundings& surroundings);
 
+// InvalidArgument if a secret's value also stands in the job's argv, flags or [env], where others
+// can read it. Names the secret and the place. Values shorter than eight bytes are not looked for:
+// they would turn up by chance.
+absl::Status CheckNotExposed(const v1::JobSpec& spec);
+
 // `text` with each secret's value, where it should not be, replaced by "****". Values shorter than
 // four bytes are left: they would turn up by chance.
 std::string MaskSecrets(std::string text, const std::vector<v1::EnvVar>& secrets);

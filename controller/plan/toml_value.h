@@ -16,7 +16,9 @@ struct Position {
   uint32_t line = 0;
   uint32_t column = 0;
 
-  friend auto operator<=>(const Position&, const Position&) = default;
+  friend bool operator<(const Position& a, const Position& b) {
+    return a.line != b.line ? a.line < b.line : a.column < b.column;
+  }
 };
 
 struct TomlEntry;

@@ -149,7 +149,7 @@ TEST_F(JobSpecTest, SecretsComeFromFilesAndTheEnvironmentAndAreMasked) {
   files_["/recipes/key.txt"] = "relative-key\r\n";
   const auto spec = Load(R"(
 [job]
-command = ["python", "--why", "hunter2000"]
+command = ["python"]  # not here: hunter2000
 [secrets]
 WANDB = { file = "~/.wandb" }
 HF = { env = "HF_TOKEN" }
@@ -161,7 +161,7 @@ KEY = { file = "key.txt" }
   EXPECT_EQ(spec->secrets(1).value(), "hf_abcdef");
   EXPECT_EQ(spec->secrets(2).value(), "relative-key");
   EXPECT_THAT(spec->recipe(), Not(HasSubstr("hunter2000")));
-  EXPECT_THAT(spec->recipe(), HasSubstr("\"--why\", \"****\""));
+  EXPECT_THAT(spec->recipe(), HasSubstr("# not here: ****"));
   EXPECT_EQ(spec->env_size(), 0);
 }
 
@@ -173,6 +173,19 @@ TEST_F(JobSpecTest, BadSecretsNameTheSecretAndNoValue) {
   files_["/empty"] = "\n";
   const auto empty = Load("[job]\ncommand=[\"x\"]\n[secrets]\nA = { file = \"/empty\" }\n");
   EXPECT_THAT(empty.status().message(), HasSubstr("its value is empty"));
+}
+
+TEST_F(JobSpecTest, SecretsMayNotStandWhereOthersCanReadThem) {
+  env_["TOKEN"] = "hunter2000";
+  const std::string secret = "[secrets]\nT = { env = \"TOKEN\" }\n";
+  for (const auto& [place, text] : std::map<std::string, std::string>{
+           {"word 2 of the command", "[job]\ncommand = [\"x\", \"--t=hunter2000\"]\n"},
+           {"flag key", "[job]\ncommand = [\"muster-train\"]\n[flags]\nkey = \"hunter2000\"\n"},
+           {"environment variable A", "[job]\ncommand = [\"x\"]\n[env]\nA = \"hunter2000\"\n"}}) {
+    const auto spec = Load(text + secret);
+    EXPECT_THAT(spec.status().message(), HasSubstr("secret T also stands in " + place));
+    EXPECT_THAT(spec.status().message(), Not(HasSubstr("hunter2000")));
+  }
 }
 
 TEST_F(JobSpecTest, UnreadableRecipe) {
