@@ -232,38 +232,29 @@ absl::Status Controller::Shutdown(bool force) {
 absl::StatusOr<std::unique_ptr<api::Backend::Subscription>> Controller::Watch(
     const std::string& job, uint64_t after, EventCallback callback) {
   MUSTER_ASSIGN_OR_RETURN(const uint64_t id, reader_->FindJob(job));
-  auto watcher = std::make_shared<Watchers::Watcher>(*loop_, std::move(callback));
-  // Waits only for the bunch, in which the events so far are delivered.
+  auto watcher = std::make_shared<Watchers::Watcher>(*loop_, after, std::move(callback));
   if (!loop_->RunAndWait([&] { AddWatcher(id, after, watcher); })) return Ending();
   return MakeSubscription(std::move(watcher));
 }
 
 void Controller::AddWatcher(uint64_t job, uint64_t after,
                             const std::shared_ptr<Watchers::Watcher>& watcher) {
-  std::vector<v1::JobEvent> events;
-  std::optional<v1::Job> view = host_->View(job);
+  const std::optional<v1::Job> view = host_->View(job);
   const std::vector<v1::JobEvent>* const story = host_->Story(job);
   if (view && story != nullptr) {
-    for (const auto& event : *story) {
-      if (event.sequence() > after) events.push_back(event);
-    }
-  } else {
-    // An old job: all of it is in the store.
-    auto stored = reader_->EventsAfter(job, after);
-    const auto record = reader_->GetJob(job);
-    if (!stored.ok() || !record.ok()) {
-      log::Error(std::string((stored.ok() ? record.status() : stored.status()).message()));
-      return;
-    }
-    events = *std::move(stored);
-    view = ToView(*record);
-  }
-  if (engine::IsTerminal(view->state())) {
-    watcher->Call(std::move(events), std::move(view));
+    const bool ended = engine::IsTerminal(view->state());
+    watcher->Call(*story, ended ? view : std::nullopt);
+    if (!ended) watchers_.Add(job, watcher);
     return;
   }
-  if (!events.empty()) watcher->Call(std::move(events), std::nullopt);
-  watchers_.Add(job, watcher);
+  // An old job: all of it is in the store.
+  const auto events = reader_->EventsAfter(job, after);
+  const auto record = reader_->GetJob(job);
+  if (events.ok() && record.ok()) {
+    watcher->Call(*events, ToView(*record));
+  } else {
+    log::Error(std::string((events.ok() ? record.status() : events.status()).message()));
+  }
 }
 
 void Controller::ReportLogFault(const v1::AttemptId& id, const absl::Status& fault) {

@@ -17,9 +17,16 @@ class WatcherSubscription : public api::Backend::Subscription {
 
 }  // namespace
 
-void Watchers::Watcher::Call(std::vector<v1::JobEvent> events, std::optional<v1::Job> final) {
+void Watchers::Watcher::Call(const std::vector<v1::JobEvent>& events,
+                             const std::optional<v1::Job>& final) {
+  std::vector<v1::JobEvent> fresh;
+  for (const auto& event : events) {
+    if (event.sequence() > last_) fresh.push_back(event);
+  }
+  if (fresh.empty() && !final) return;
+  if (!fresh.empty()) last_ = fresh.back().sequence();
   absl::MutexLock lock(&mutex_);
-  if (!ended_) callback_(std::move(events), std::move(final));
+  if (!ended_) callback_(std::move(fresh), final);
 }
 
 void Watchers::Watcher::End() {

@@ -23,9 +23,11 @@ class Watchers {
   // is running or comes.
   class Watcher {
    public:
-    Watcher(const Loop& loop, api::Backend::EventCallback callback)
-        : loop_(loop), callback_(std::move(callback)) {}
-    void Call(std::vector<v1::JobEvent> events, std::optional<v1::Job> final);
+    // Events up to number `after` are not wished.
+    Watcher(const Loop& loop, uint64_t after, api::Backend::EventCallback callback)
+        : loop_(loop), callback_(std::move(callback)), last_(after) {}
+    // Engine thread. Passes on what the watcher has not had yet; events come in order.
+    void Call(const std::vector<v1::JobEvent>& events, const std::optional<v1::Job>& final);
     // From inside the callback this returns at once.
     void End();
     bool ended() const { return ended_; }
@@ -33,6 +35,7 @@ class Watchers {
    private:
     const Loop& loop_;
     const api::Backend::EventCallback callback_;
+    uint64_t last_;  // number of the newest event passed on
     absl::Mutex mutex_;
     std::atomic<bool> ended_ = false;
   };
