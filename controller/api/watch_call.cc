@@ -18,21 +18,18 @@ class WatchCall : public grpc::ServerWriteReactor<v1::WatchResponse> {
   WatchCall(const v1::WatchRequest& request, Backend& backend, size_t max_queue)
       : job_(request.job()), backend_(backend), max_queue_(max_queue), last_(request.after()) {}
 
-  void Start() { Subscribe(last_); }
+  void Start() { Subscribe(); }
 
   void OnWriteDone(bool ok) override {
-    uint64_t again_after = 0;
     bool again = false;
     {
       absl::MutexLock lock(&mutex_);
       writing_ = false;
       if (!ok) FinishOnce(grpc::Status(grpc::StatusCode::CANCELLED, "the watcher has gone"));
       Next();
-      again = behind_ && queue_.empty() && !writing_ && !finished_;
-      if (again) behind_ = false;
-      again_after = last_;
+      again = NeedsSubscription();
     }
-    if (again) Subscribe(again_after);
+    if (again) Subscribe();
   }
 
   void OnCancel() override {
@@ -47,10 +44,34 @@ class WatchCall : public grpc::ServerWriteReactor<v1::WatchResponse> {
   }
 
  private:
-  // Never called twice at once: at the start, and when all events of the former subscription have
-  // been written.
-  void Subscribe(uint64_t after) {
+  // A watcher that fell behind has read all that was held. Marks that Subscribe runs: its first
+  // events may be written, and OnWriteDone be called, on another thread before it returns.
+  bool NeedsSubscription() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const bool due = behind_ && !writing_ && !finished_ && !subscribing_;
+    subscribing_ = subscribing_ || due;
+    return due;
+  }
+
+  // One thread at a time: at the start, and whenever NeedsSubscription said so.
+  void Subscribe() {
+    bool again = true;
+    while (again) {
+      SubscribeOnce();
+      absl::MutexLock lock(&mutex_);
+      subscribing_ = false;
+      again = NeedsSubscription();
+    }
+  }
+
+  void SubscribeOnce() {
     subscription_.reset();
+    uint64_t after = 0;
+    {
+      // Only now: the former subscription must not add events behind the gap.
+      absl::MutexLock lock(&mutex_);
+      behind_ = false;
+      after = last_;
+    }
     auto subscription = backend_.Watch(
         job_, after, [this](std::vector<v1::JobEvent> events, std::optional<v1::Job> final) {
           OnEvents(std::move(events), std::move(final));
@@ -112,10 +133,11 @@ class WatchCall : public grpc::ServerWriteReactor<v1::WatchResponse> {
   absl::Mutex mutex_;
   std::deque<v1::WatchResponse> queue_ ABSL_GUARDED_BY(mutex_);
   v1::WatchResponse outgoing_ ABSL_GUARDED_BY(mutex_);
-  uint64_t last_ ABSL_GUARDED_BY(mutex_);         // sequence of the newest event that was queued
-  bool behind_ ABSL_GUARDED_BY(mutex_) = false;   // events after last_ were left out
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;    // the last event is queued
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;  // outgoing_ is on its way
+  uint64_t last_ ABSL_GUARDED_BY(mutex_);            // sequence of the newest event that was queued
+  bool behind_ ABSL_GUARDED_BY(mutex_) = false;      // events after last_ were left out
+  bool subscribing_ ABSL_GUARDED_BY(mutex_) = true;  // Start does
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;       // the last event is queued
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;     // outgoing_ is on its way
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
