@@ -136,7 +136,7 @@ void AddJobFlags(CLI::App* app, JobFlags* flags) {
                "Working folder of the ranks, the same on every node (default: here)")
       ->group(job);
   app->add_option("--output", flags->output,
-                  "Folder that gets output/<time>_<name>/ (default: here)")
+                  "Folder that gets <time>_<name>/ with the logs (default: output)")
       ->type_name("DIR")
       ->group(job);
   app->add_option("--skip", flags->skip, "Leave out a preflight check (repeatable)")
@@ -162,7 +162,7 @@ absl::StatusOr<v1::JobSpec> MakeJobSpec(const JobFlags& flags, const Invocation&
   spec.mutable_skip_checks()->Add(flags.skip.begin(), flags.skip.end());
   spec.set_default_transport(flags.transport);
   spec.set_output_root(
-      std::filesystem::absolute(flags.output.empty() ? "." : flags.output).lexically_normal());
+      std::filesystem::absolute(flags.output.empty() ? "output" : flags.output).lexically_normal());
   spec.set_submitter_uid(getuid());
   spec.set_submitter_gid(getgid());
   return spec;

@@ -18,7 +18,7 @@ struct JobFlags {
   std::string hostfile;
   std::string host;
   std::string transport;
-  std::string output;  // folder that gets output/<time>_<name>/
+  std::string output;  // folder that gets <time>_<name>/
   std::vector<std::string> skip;
   std::vector<std::string> flags;  // NAME or NAME=VALUE of muster-train
   plan::Overrides overrides;

@@ -1,0 +1,147 @@
+# bash completion for muster; made by `muster completion bash`.
+_muster_jobs() { echo last; muster ps --json 2>/dev/null | grep -oE '"(job|name)":"[^"\\]+"' | cut -d '"' -f 4; }
+_muster_words() { mapfile -t COMPREPLY < <(compgen -W "$1" -- "$cur"); }
+_muster_files() {
+  compopt -o filenames 2>/dev/null
+  mapfile -t COMPREPLY < <(compgen "$1" -- "$cur")
+}
+
+_muster() {
+  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command= word
+  COMPREPLY=()
+  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    if [[ $word == -- ]]; then _muster_files -f; return; fi
+    if [[ -z $command && $word != -* ]]; then command=$word; fi
+  done
+  case $command in
+    '') _muster_words 'submit plan hosts ps logs stop nodes serve version completion --help --version' ;;
+    submit)
+      case $prev in
+        --hostfile) _muster_files -f; return ;;
+        --host) :; return ;;
+        --nnodes) :; return ;;
+        --nproc-per-node) :; return ;;
+        --transport) _muster_words 'local direct ssh'; return ;;
+        --tp) :; return ;;
+        --pp) :; return ;;
+        --cp) :; return ;;
+        --vp) :; return ;;
+        --micro-batch) :; return ;;
+        --global-batch) :; return ;;
+        --num-microbatches) :; return ;;
+        --name) :; return ;;
+        --env) :; return ;;
+        --flag) :; return ;;
+        --grace) :; return ;;
+        --workdir) _muster_files -d; return ;;
+        --output) _muster_files -d; return ;;
+        --skip) :; return ;;
+      esac
+      if [[ $cur == -* ]]; then
+        _muster_words '--help --hostfile --host --nnodes --nproc-per-node --transport --tp --pp --cp --vp --micro-batch --global-batch --num-microbatches --name --env --flag --grace --workdir --output --skip --detach --json'
+      else
+        _muster_files -f
+      fi ;;
+    plan)
+      case $prev in
+        --hostfile) _muster_files -f; return ;;
+        --host) :; return ;;
+        --nnodes) :; return ;;
+        --nproc-per-node) :; return ;;
+        --transport) _muster_words 'local direct ssh'; return ;;
+        --tp) :; return ;;
+        --pp) :; return ;;
+        --cp) :; return ;;
+        --vp) :; return ;;
+        --micro-batch) :; return ;;
+        --global-batch) :; return ;;
+        --num-microbatches) :; return ;;
+        --name) :; return ;;
+        --env) :; return ;;
+        --flag) :; return ;;
+        --grace) :; return ;;
+        --workdir) _muster_files -d; return ;;
+        --output) _muster_files -d; return ;;
+        --skip) :; return ;;
+      esac
+      if [[ $cur == -* ]]; then
+        _muster_words '--help --hostfile --host --nnodes --nproc-per-node --transport --tp --pp --cp --vp --micro-batch --global-batch --num-microbatches --name --env --flag --grace --workdir --output --skip --json'
+      else
+        _muster_files -f
+      fi ;;
+    hosts)
+      case $prev in
+        --hostfile) _muster_files -f; return ;;
+        --host) :; return ;;
+      esac
+      if [[ $cur == -* ]]; then
+        _muster_words '--help --hostfile --host --json'
+      else
+        :
+      fi ;;
+    ps)
+      case $prev in
+      esac
+      if [[ $cur == -* ]]; then
+        _muster_words '--help --all --json'
+      else
+        _muster_words "$(_muster_jobs)"
+      fi ;;
+    logs)
+      case $prev in
+        --rank) :; return ;;
+        --host) :; return ;;
+        --stream) _muster_words 'out err'; return ;;
+        --tail) :; return ;;
+        --attempt) :; return ;;
+      esac
+      if [[ $cur == -* ]]; then
+        _muster_words '--help --follow --rank --host --stream --tail --attempt --raw --json'
+      else
+        _muster_words "$(_muster_jobs)"
+      fi ;;
+    stop)
+      case $prev in
+        --grace) :; return ;;
+      esac
+      if [[ $cur == -* ]]; then
+        _muster_words '--help --all --grace --json'
+      else
+        _muster_words "$(_muster_jobs)"
+      fi ;;
+    nodes)
+      case $prev in
+      esac
+      if [[ $cur == -* ]]; then
+        _muster_words '--help --json'
+      else
+        :
+      fi ;;
+    serve)
+      case $prev in
+        --state-dir) _muster_files -d; return ;;
+      esac
+      if [[ $cur == -* ]]; then
+        _muster_words '--help --state-dir --background --stop --force'
+      else
+        :
+      fi ;;
+    version)
+      case $prev in
+      esac
+      if [[ $cur == -* ]]; then
+        _muster_words '--help --json'
+      else
+        :
+      fi ;;
+    completion)
+      case $prev in
+      esac
+      if [[ $cur == -* ]]; then
+        _muster_words '--help'
+      else
+        _muster_words 'bash zsh fish'
+      fi ;;
+  esac
+}
+complete -F _muster muster
