@@ -20,12 +20,13 @@ void ReadJob(const TomlEntry& entry, Recipe& out, Complaints& complaints) {
   out.name = job.String("name");
   out.command = job.Strings("command");
   out.working_dir = job.String("working_dir");
+  const TomlEntry* name = job.Find("name");
   const TomlEntry* grace = job.Find("grace");
   job.Finish();
 
   if (!out.name.empty()) {
     if (const absl::Status status = CheckJobName(out.name); !status.ok()) {
-      complaints.Add(entry.at, std::string(status.message()));
+      complaints.Add(name->value.at, std::string(status.message()));
     }
   }
   if (grace == nullptr) return;

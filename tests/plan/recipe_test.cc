@@ -107,7 +107,7 @@ TEST(Recipe, WrongTypes) {
       "r.toml:2:11: command must be a list of strings: command = [\"...\", \"...\"], not a string");
   EXPECT_THAT(Error("[job]\ncommand = [\"a\", 1]\n"), HasSubstr("r.toml:2:17"));
   EXPECT_THAT(Error("[job]\nname = 5\n"), HasSubstr("name must be a string, not a whole number"));
-  EXPECT_THAT(Error("[job]\nname = \"a/b\"\n"), HasSubstr("bad job name 'a/b'"));
+  EXPECT_THAT(Error("[job]\nname = \"a/b\"\n"), HasSubstr("r.toml:2:8: bad job name 'a/b'"));
   EXPECT_THAT(Error("[parallel]\ntp = \"2\"\n"), HasSubstr("tp must be a whole number"));
   EXPECT_THAT(Error("[parallel]\ntp = 0\n"), HasSubstr("from 1, not 0"));
   EXPECT_THAT(Error("[parallel]\ntp = -1\n"), HasSubstr("from 1, not -1"));

@@ -2,14 +2,19 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
+#include <sstream>
 #include <string>
 
 #include "controller/hostfile/hostfile.h"
 #include "controller/plan/planner.h"
 #include "controller/plan/recipe.h"
+#include "controller/plan/templates.h"
+#include "plan_testing.h"
 
-// Every recipe and hostfile that the project ships can be planned.
+// Every recipe and hostfile that the project ships can be planned, and docs/recipe.md tells of all
+// that ranks get.
 
 namespace muster::plan {
 namespace {
@@ -65,6 +70,24 @@ TEST(Shipped, TheDemoIsFourDataParallelRanks) {
   EXPECT_EQ(plan->tp(), 1U);
   EXPECT_EQ(plan->pp(), 1U);
   EXPECT_EQ(plan->dp(), 4U);
+}
+
+TEST(Shipped, TheDocsNameEveryTemplateAndVariable) {
+  std::ostringstream docs;
+  docs << std::ifstream(Source() / "docs/recipe.md").rdbuf();
+  v1::JobSpec spec = Job("a gpus=0,1 iface=eth0\n", {"muster-train"});
+  *spec.mutable_parallel() = Sized(1, 1, 1, 1, 2);
+  const auto plan = MakePlan(spec);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const Launch launch = {0, 29500, "run", "/checkpoint"};
+  for (const auto& [name, value] : ValuesFor(*plan, 0, launch)) {
+    EXPECT_NE(docs.str().find("`{" + name + "}`"), std::string::npos) << name;
+  }
+  const auto rank = MakeRankSpec(spec, *plan, 0, launch);
+  ASSERT_TRUE(rank.ok()) << rank.status();
+  for (const v1::EnvVar& variable : rank->env()) {
+    EXPECT_NE(docs.str().find(variable.name()), std::string::npos) << variable.name();
+  }
 }
 
 }  // namespace
