@@ -141,9 +141,10 @@ void AttemptMachine::OnStatus(uint32_t number, const shim::ShimStatus& status) {
       effects_.Command(number, shim::ShimCommand::kStart);
     }
   } else {
-    const bool news = rank->state() != v1::RANK_STATE_RUNNING;
+    const bool news = rank->state() != v1::RANK_STATE_RUNNING || untold_.erase(number) > 0;
     rank->set_state(v1::RANK_STATE_RUNNING);
-    // A start that was on its way when the stop came; the shim signals each process once.
+    // A start that was on its way when the stop came, or a shim that the last daemon may not have
+    // told any more. The shim signals each process once.
     if (news && stopping) effects_.Command(number, shim::ShimCommand::kTerminate);
     if (news && record_.phase() == worker::END_PHASE_KILL) {
       effects_.Command(number, shim::ShimCommand::kKill);

@@ -66,7 +66,10 @@ class AttemptMachine {
   // The shim of `rank` is gone; `last` is its exit record, if it left one.
   void OnGone(uint32_t rank, const std::optional<shim::ShimStatus>& last);
   // A restarted daemon has found this rank's shim again.
-  void OnAdopted(uint32_t rank) { live_shims_.insert(rank); }
+  void OnAdopted(uint32_t rank) {
+    live_shims_.insert(rank);
+    untold_.insert(rank);
+  }
   // A restarted daemon found neither shim nor exit record of a rank that was never started: starts
   // its shim.
   void Respawn(uint32_t rank);
@@ -110,6 +113,7 @@ class AttemptMachine {
   AttemptEffects& effects_;
   const Clock& clock_;
   std::set<uint32_t> live_shims_;
+  std::set<uint32_t> untold_;  // adopted, nothing heard yet
   std::optional<TimePoint> next_tick_;
   // When the last rank ended: the trees get a moment to fall before anyone is called a leftover.
   std::optional<TimePoint> all_ended_;

@@ -1,0 +1,149 @@
+// Parts of the shim: pumps, program search, rank environment.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "common/times_format.h"
+#include "tests/worker/worker_testing.h"
+#include "worker/ranks/rank_folder.h"
+#include "worker/shim/frame.h"
+#include "worker/shim/program_path.h"
+#include "worker/shim/rank_child.h"
+#include "worker/shim/stream_pump.h"
+
+namespace muster::shim {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Pair;
+
+class PumpTest : public ::testing::Test {
+ protected:
+  PumpTest() {
+    int fds[2];
+    EXPECT_EQ(pipe2(fds, O_NONBLOCK | O_CLOEXEC), 0);
+    reader_ = UniqueFd(fds[0]);
+    writer_ = UniqueFd(fds[1]);
+  }
+  void Write(const std::string& text) {
+    ASSERT_EQ(write(writer_.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+  std::string Read(const std::string& path) {
+    std::string error;
+    return ReadWholeFile(path, 1 << 20, error).value_or("?");
+  }
+  testing::TempDir dir_;
+  FakeClock clock_;
+  UniqueFd reader_;
+  UniqueFd writer_;
+};
+
+TEST_F(PumpTest, BytesAndTimes) {
+  const std::string log = dir_.path() + "/log";
+  const std::string times = dir_.path() + "/times";
+  StreamPump pump(log.c_str(), times.c_str(), clock_);
+  pump.Attach(std::move(reader_));
+  const int64_t begin = clock_.RealtimeNs();
+  Write("one");
+  EXPECT_TRUE(pump.Pump());
+  clock_.Advance(std::chrono::microseconds(500));
+  Write("two");  // within a millisecond: no time of its own
+  pump.Pump();
+  clock_.Advance(std::chrono::milliseconds(1));
+  Write("three");
+  pump.Pump();
+  clock_.JumpRealtime(-std::chrono::hours(1));
+  Write("four");  // a clock that went back is written down as it is
+  pump.Pump();
+  EXPECT_FALSE(pump.Pump());
+  writer_.reset();
+  pump.Pump();
+  EXPECT_FALSE(pump.open());
+  EXPECT_EQ(Read(log), "onetwothreefour");
+  const std::string bytes = Read(times);
+  ASSERT_EQ(bytes.size(), kTimesHeaderSize + 3 * kTimesRecordSize);
+  EXPECT_TRUE(IsTimesHeader(bytes.data()));
+  EXPECT_EQ(DecodeTimesRecord(&bytes[16]), (TimesRecord{0, begin}));
+  EXPECT_EQ(DecodeTimesRecord(&bytes[32]), (TimesRecord{6, begin + 1'500'000}));
+  EXPECT_EQ(DecodeTimesRecord(&bytes[48]),
+            (TimesRecord{11, begin + 1'500'000 - 3'600'000'000'000}));
+}
+
+TEST_F(PumpTest, AFullDiskNeverBlocksTheRank) {
+  StreamPump pump("/dev/full", nullptr, clock_);
+  pump.Attach(std::move(reader_));
+  for (int i = 0; i < 10; ++i) {
+    Write(std::string(10000, 'x'));
+    EXPECT_TRUE(pump.Pump());
+  }
+  EXPECT_EQ(pump.size(), 0u);
+  EXPECT_EQ(pump.lost(), 100000u);
+  EXPECT_EQ(pump.error(), "write /dev/full: No space left on device");
+}
+
+TEST_F(PumpTest, FilesThatCannotBeMadeAreAnError) {
+  StreamPump pump("/no/such/folder/log", nullptr, clock_);
+  EXPECT_EQ(pump.error(), "create /no/such/folder/log: No such file or directory");
+}
+
+TEST(ProgramCandidates, SearchesAsExecvp) {
+  EXPECT_THAT(ProgramCandidates("train", "/a:/b"), ElementsAre("/a/train", "/b/train"));
+  EXPECT_THAT(ProgramCandidates("train", ":/b:"), ElementsAre("./train", "/b/train", "./train"));
+  EXPECT_THAT(ProgramCandidates("./train", "/a"), ElementsAre("./train"));
+  EXPECT_THAT(ProgramCandidates("/x/train", "/a"), ElementsAre("/x/train"));
+}
+
+TEST(StartRank, ExplainsWhyAScriptDoesNotStart) {
+  testing::TempDir dir;
+  const std::string script = dir.path() + "/script";
+  std::ofstream(script) << "#!/no/such/interpreter\n";
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  RankSpec spec;
+  spec.argv = {script};
+  spec.working_dir = "/";
+  const RankChild child = StartRank(spec);
+  EXPECT_EQ(child.pid, 0);
+  EXPECT_EQ(child.error, "exec " + script +
+                             ": No such file or directory (the file exists; the interpreter that "
+                             "it names does not)");
+  EXPECT_EQ(child.exit_code, 127);
+}
+
+TEST(MakeRankSpec, LaterVariablesWinButForTheNodesOwn) {
+  v1::Desired wish = testing::Prepare(testing::Id("1"), {"x"});
+  const auto set = [&](const std::string& name, const std::string& value) {
+    v1::EnvVar* variable = wish.mutable_ranks(0)->add_env();
+    variable->set_name(name);
+    variable->set_value(value);
+  };
+  set("PATH", "/theirs");
+  set("MUSTER_ATTEMPT", "forged");
+  set("MUSTER_EVENT_FD", "9");
+  set("TWICE", "1");
+  set("TWICE", "2");
+  ranks::NodeEnvironment node;
+  node.base = {{"PATH", "/ours"}, {"HOME", "/root"}};
+  node.marker = "ctl/1/0@tag";
+  const RankSpec spec = ranks::MakeRankSpec(wish.ranks(0), node, "/state/0");
+  EXPECT_EQ(spec.env[0], (std::pair<std::string, std::string>("MUSTER_ATTEMPT", "ctl/1/0@tag")));
+  EXPECT_THAT(spec.env, Contains(Pair("PATH", "/theirs")).Times(1));
+  EXPECT_THAT(spec.env, Contains(Pair("HOME", "/root")));
+  EXPECT_THAT(spec.env, Contains(Pair("TWICE", "2")).Times(1));
+  EXPECT_THAT(spec.env, Contains(Pair("TORCHELASTIC_ERROR_FILE", "/state/0/error.json")));
+  EXPECT_THAT(spec.env, Contains(Pair("MUSTER_EVENT_FD", ::testing::_)).Times(0));
+}
+
+TEST(BaseEnvironment, IsShort) {
+  const char* environment[] = {
+      "PATH=/bin", "LC_ALL=C", "SECRET=x", "HOME=", "LANGUAGE=de", "odd", nullptr};
+  EXPECT_THAT(ranks::BaseEnvironment(environment),
+              ElementsAre(Pair("PATH", "/bin"), Pair("LC_ALL", "C"), Pair("HOME", "")));
+}
+
+}  // namespace
+}  // namespace muster::shim
