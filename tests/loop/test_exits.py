@@ -1,6 +1,7 @@
 """How a rank ends: codes, records, and that nobody hangs."""
 
 import signal
+import socket
 import subprocess
 import time
 
@@ -73,6 +74,27 @@ def test_kill_a_peer(tmp_path, prefix, victim):
             assert "a peer has ended" in check_record(rank, 71, "comm")
     assert time.monotonic() - killed < 5
     ranks[victim].wait(5)
+
+
+def test_data_that_only_one_rank_misses(tmp_path, prefix):
+    port = str(h.free_port())
+    ranks = []
+    for rank, data in enumerate([prefix, prefix, tmp_path / "missing"]):
+        env = dict(h.base_env(), RANK=str(rank), WORLD_SIZE="3", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+        flags = h.tiny_flags(data, 100000, global_batch_size=3)
+        ranks.append(h.Rank(tmp_path, rank, [h.MUSTER_TRAIN, *map(str, flags)], env))
+    assert [rank.wait(15) for rank in ranks] == [71, 71, 65]
+
+
+def test_a_port_that_is_taken(tmp_path, prefix):
+    with socket.socket() as holder:
+        holder.bind(("", 0))
+        holder.listen()
+        env = dict(h.base_env(), RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
+                   MASTER_PORT=str(holder.getsockname()[1]))
+        rank = h.Rank(tmp_path, 0, [h.MUSTER_TRAIN, *map(str, h.tiny_flags(prefix, 3))], env)
+        assert rank.wait(15) == 71
+    assert f"port {env['MASTER_PORT']} of 127.0.0.1" in check_record(rank, 71, "comm")
 
 
 def test_a_stopped_peer_meets_the_timeout(tmp_path, prefix):

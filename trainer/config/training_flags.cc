@@ -1,9 +1,5 @@
+#include "trainer/config/flag_field.h"
 #include "trainer/config/flag_table.h"
-
-#define FIELD(x)                 \
-  [](TrainConfig & c) -> auto& { \
-    return c.x;                  \
-  }
 
 namespace muster::config {
 

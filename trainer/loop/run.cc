@@ -123,12 +123,12 @@ void Prepare(Run& run) {
                .dp_size = run.env.world_size,
                .dp_rank = run.env.rank};
   MakeSchedules(run);
-  // Data first: a wrong path is told without waiting for the other ranks.
+  // Connected first, so that a rank whose data is missing is noticed by the others at once.
+  run.data_parallel = Connect(c, run.env);
   run.data = data::BuildDatasets(MakeDataConfig(run));
   if (run.data.train == nullptr && run.sizes.train_iters > 0) {
     throw ConfigError(fmt::format("--split {}: nothing is left to train on", c.split));
   }
-  run.data_parallel = Connect(c, run.env);
   run.model = std::make_unique<model::Llama>(c.model, run.data_parallel.get());
   if (c.grad_reduce_in_bf16) run.model->UseBf16Gradients();
   run.optimizer = std::make_unique<optim::AdamW>(
