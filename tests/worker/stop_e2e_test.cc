@@ -56,6 +56,7 @@ TEST_F(StopE2e, StoppedProcessIsToldAndContinued) {
 
 TEST_F(StopE2e, GrandchildInItsOwnSessionGoesToo) {
   Launch(Job("3"), Golden("setsid_grandchild", {"60"}));
+  ASSERT_TRUE(client_->WaitText(0, v1::STREAM_STDOUT, "grandchild", 10s));
   ASSERT_TRUE(client_->WaitText(0, v1::STREAM_STDOUT, "waits", 10s));
   const auto stopped = TimedStop(Job("3"), 1);
   EXPECT_LT(took_, 3);
