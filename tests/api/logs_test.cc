@@ -18,6 +18,12 @@ class LogsTest : public ServerTest {
     SetState(v1::JOB_STATE_RUNNING);
   }
 
+  // The log organ calls back into acks_.
+  ~LogsTest() override {
+    server_.reset();
+    logs_.reset();
+  }
+
   void SetState(v1::JobState state, bool with_plan = true) {
     v1::Job job;
     job.set_id("7");
