@@ -17,8 +17,8 @@ namespace {
 
 constexpr char kAbout[] =
     "Runs one command as the ranks of a distributed job on every machine of a hostfile, follows "
-    "it, stops all of it,\n"
-    "and proves that nothing is left.\n";
+    "it,\n"
+    "stops all of it, and proves that nothing is left.\n";
 
 constexpr char kFooter[] =
     R"(Examples:
@@ -30,9 +30,9 @@ constexpr char kFooter[] =
   muster stop last                                       end all ranks, verified
 
 `muster COMMAND --help` says more. Errors go to stderr as `muster: ...`.
-Exit codes: 0 ok; 2 usage or invalid input; 120 preflight failed; 121 launch failed; 122 node lost; 123 hang;
-  124 leftovers or unverified after a stop; 125 internal; 130 stopped by the user; otherwise the first failing
-  rank's own code, 128 + signal for a signal.
+Exit codes: 0 ok; 2 usage or invalid input; 120 preflight failed; 121 launch failed; 122 node lost;
+  123 hang; 124 leftovers or unverified after a stop; 125 internal; 130 stopped by the user;
+  otherwise the first failing rank's own code, 128 + signal for a signal.
 )";
 
 std::vector<std::string> OptionNames(const CLI::App& app) {
@@ -58,7 +58,7 @@ std::string DescribeExtras(const CLI::App& root, const CLI::App* command) {
            DidYouMean(name, OptionNames(command == nullptr ? root : *command));
   }
   if (command != nullptr) {
-    const std::string name = command->get_name();
+    const std::string& name = command->get_name();
     return "unexpected word '" + extras.front() + "'" +
            (name == "submit" || name == "plan" ? "; the command of a job goes after --" : "");
   }

@@ -34,9 +34,9 @@ struct LogsFlags {
 };
 
 constexpr char kFooter[] =
-    R"(A line begins with its rank: `[ 3] ` from stdout, `[ 3]! ` from stderr. Bytes that are not text are shown as \xNN, so the
-output is always valid UTF-8; a progress bar is shown in its newest state. --raw gives the bytes as they are, and the
-files that `muster submit` names hold them too.
+    R"(A line begins with its rank: `[ 3] ` from stdout, `[ 3]! ` from stderr. Bytes that are not text are
+shown as \xNN, so the output is always valid UTF-8; a progress bar is shown in its newest state.
+--raw gives the bytes as they are, and the files that `muster submit` names hold them too.
 
 Examples:
   muster logs                       all ranks of the newest job
@@ -169,8 +169,7 @@ int Run(const LogsFlags& flags) {
   const auto job =
       client.Call<v1::GetJobRequest, v1::GetJobResponse>(&Client::Stub::GetJob, request);
   const absl::Status status = job.ok() ? Print(client, flags, job->job()) : job.status();
-  if (!status.ok()) PrintError(ErrorText(status));
-  return ExitCodeFor(status);
+  return status.ok() ? kExitOk : Fail(status, flags.json);
 }
 
 }  // namespace

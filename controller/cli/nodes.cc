@@ -42,10 +42,7 @@ int Run(bool json) {
   auto nodes =
       client.Call<v1::ListNodesRequest, v1::ListNodesResponse>(&Client::Stub::ListNodes, {});
   if (absl::IsNotFound(nodes.status())) nodes = v1::ListNodesResponse();
-  if (!nodes.ok()) {
-    PrintError(ErrorText(nodes.status()));
-    return ExitCodeFor(nodes.status());
-  }
+  if (!nodes.ok()) return Fail(nodes.status(), json);
   if (json) {
     PrintLine(NodeListJson(*nodes));
   } else if (nodes->nodes().empty()) {

@@ -6,6 +6,9 @@
 #include <cerrno>
 #include <string>
 
+#include "controller/cli/exit_code.h"
+#include "controller/cli/job_json.h"
+
 namespace muster::cli {
 
 bool WriteAll(int fd, std::string_view text) {
@@ -32,6 +35,13 @@ void PrintError(std::string_view text) {
   }
   out.push_back('\n');
   WriteAll(STDERR_FILENO, out);
+}
+
+int Fail(const absl::Status& status, bool json) {
+  const int code = ExitCodeFor(status);
+  PrintError(ErrorText(status));
+  if (json) PrintLine(ErrorJson(code, ErrorText(status)));
+  return code;
 }
 
 void PrintLine(std::string_view text) {

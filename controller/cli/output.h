@@ -1,5 +1,7 @@
 #pragma once
 
+#include <absl/status/status.h>
+
 #include <string_view>
 
 namespace muster::cli {
@@ -11,6 +13,10 @@ bool WriteAll(int fd, std::string_view text);
 // `muster: text` on stderr: the one form of Muster's errors and remarks. Several lines are indented
 // below the first.
 void PrintError(std::string_view text);
+
+// The end of a command that failed: the error on stderr, with --json also on stdout. Returns the
+// exit code.
+int Fail(const absl::Status& status, bool json);
 
 // A line on stdout.
 void PrintLine(std::string_view text);

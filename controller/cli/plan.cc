@@ -3,7 +3,6 @@
 
 #include "controller/cli/command.h"
 #include "controller/cli/exit_code.h"
-#include "controller/cli/job_json.h"
 #include "controller/cli/job_options.h"
 #include "controller/cli/options.h"
 #include "controller/cli/output.h"
@@ -19,8 +18,8 @@ struct PlanFlags {
 };
 
 constexpr char kFooter[] =
-    R"(Prints the sizes with their arithmetic, the hosts, which rank runs where with its coordinates, and warnings. Hosts need
-slots= (or gpus=) in the hostfile here, since no machine is asked.
+    R"(Prints the sizes with their arithmetic, the hosts, which rank runs where with its coordinates, and
+warnings. Hosts need slots= (or gpus=) in the hostfile here, since no machine is asked.
 
 Examples:
   muster plan recipes/tiny_cpu.toml --hostfile hosts
@@ -33,13 +32,8 @@ Exit codes: 0 ok; 2 the job can't be planned (the message says why and what woul
 int Run(const PlanFlags& flags, const Invocation& invocation) {
   const auto spec = MakeJobSpec(flags.job, invocation);
   const auto plan = spec.ok() ? plan::MakePlan(*spec) : absl::StatusOr<v1::Plan>(spec.status());
-  if (!plan.ok()) {
-    const int code =
-        plan.status().code() == absl::StatusCode::kInternal ? kExitInternal : kExitUsage;
-    PrintError(ErrorText(plan.status()));
-    if (flags.json) PrintLine(ErrorJson(code, ErrorText(plan.status())));
-    return code;
-  }
+  // What can't be planned is the input's fault, also a recipe that can't be read.
+  if (!plan.ok()) return Fail(absl::InvalidArgumentError(ErrorText(plan.status())), flags.json);
   WriteAll(1, flags.json ? plan::ToJson(*plan) : plan::RenderText(*plan));
   return kExitOk;
 }

@@ -80,17 +80,12 @@ std::string RankTable(const v1::Job& job, const Style& style) {
   return table.Render(style);
 }
 
-int Fail(const absl::Status& status) {
-  PrintError(ErrorText(status));
-  return ExitCodeFor(status);
-}
-
 int ShowJob(Client& client, const PsFlags& flags) {
   v1::GetJobRequest request;
   request.set_job(flags.job);
   const auto response =
       client.Call<v1::GetJobRequest, v1::GetJobResponse>(&Client::Stub::GetJob, request);
-  if (!response.ok()) return Fail(response.status());
+  if (!response.ok()) return Fail(response.status(), flags.json);
   const v1::Job& job = response->job();
   if (flags.json) {
     PrintLine(JobJson(job));
@@ -111,7 +106,7 @@ int ListJobs(Client& client, const PsFlags& flags) {
   auto jobs =
       client.Call<v1::ListJobsRequest, v1::ListJobsResponse>(&Client::Stub::ListJobs, request);
   if (absl::IsNotFound(jobs.status())) jobs = v1::ListJobsResponse();
-  if (!jobs.ok()) return Fail(jobs.status());
+  if (!jobs.ok()) return Fail(jobs.status(), flags.json);
   if (flags.json) {
     PrintLine(JobListJson(*jobs));
   } else if (jobs->jobs().empty()) {

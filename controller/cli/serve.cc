@@ -28,8 +28,8 @@ struct ServeFlags {
 };
 
 constexpr char kFooter[] =
-    R"(`muster submit` starts a controller by itself; `muster serve` is for a service manager. Only this user can reach it.
-Ending it ends no job: ranks run on, and the next controller takes them up again.
+    R"(`muster submit` starts a controller by itself; `muster serve` is for a service manager. Only this
+user can reach it. Ending it ends no job: ranks run on, and the next controller takes them up again.
 
 Examples:
   muster serve                      in the foreground, log on stderr
@@ -41,8 +41,7 @@ Exit codes: 0 ok; 2 one runs already, or jobs are active; 125 it can't be starte
 )";
 
 int Report(const absl::Status& status) {
-  if (!status.ok()) PrintError(ErrorText(status));
-  return ExitCodeFor(status);
+  return status.ok() ? kExitOk : Fail(status, false);
 }
 
 int Background(const std::string& state_dir) {
@@ -92,9 +91,7 @@ int Run(const ServeFlags& flags) {
 Command AddServe(CLI::App& root) {
   const auto flags = std::make_shared<ServeFlags>();
   CLI::App* app = root.add_subcommand("serve", "Run the controller, or end it");
-  app->add_option("--state-dir", flags->state_dir,
-                  "Its folder (default: $MUSTER_STATE/controller, $XDG_STATE_HOME/muster or "
-                  "/var/tmp/muster-<uid>/controller)")
+  app->add_option("--state-dir", flags->state_dir, "Its folder (default: this user's, docs/cli.md)")
       ->type_name("DIR");
   app->add_flag("--background", flags->background,
                 "Start it unless it runs, and return when it answers");

@@ -26,16 +26,17 @@ struct StopFlags {
 };
 
 constexpr char kFooter[] =
-    R"(Ranks get SIGCONT and SIGTERM, then SIGKILL after the grace (30 s unless the job says otherwise). The command returns when
-every node has looked for what is left, with one line a node. A second stop with a shorter grace shortens the first.
+    R"(Ranks get SIGCONT and SIGTERM, then SIGKILL after the grace (30 s unless the job says otherwise).
+The command returns when every node has looked for what is left, with one line a node. A second
+stop with a shorter grace shortens the first.
 
 Examples:
   muster stop last
   muster stop 3 --grace 5s
   muster stop --all --json
 
-Exit codes: 0 all of it has ended; 2 no such job; 124 processes are left (they are named), or a node could not look;
-  125 the controller can't be reached.
+Exit codes: 0 all of it has ended; 2 no such job; 124 processes are left (they are named), or a
+  node could not look; 125 the controller can't be reached.
 )";
 
 absl::StatusOr<v1::Job> GetJob(Client& client, const std::string& name) {
@@ -132,11 +133,7 @@ int Run(const StopFlags& flags) {
     PrintError("no active job");
     jobs = std::vector<v1::Job>();
   }
-  if (!jobs.ok()) {
-    PrintError(ErrorText(jobs.status()));
-    if (flags.json) PrintLine(ErrorJson(ExitCodeFor(jobs.status()), ErrorText(jobs.status())));
-    return ExitCodeFor(jobs.status());
-  }
+  if (!jobs.ok()) return Fail(jobs.status(), flags.json);
   return Report(*jobs, flags);
 }
 

@@ -28,19 +28,20 @@ struct SubmitFlags {
 };
 
 constexpr char kFooter[] =
-    R"(A controller is started in the background when none runs. The plan, phases and all ranks' lines are shown until the job
-ends. Ctrl-C asks what to do; without a terminal SIGINT and SIGTERM stop the job. Closing the terminal leaves it running.
-With --json the job is one JSON object on stdout, and everything else goes to stderr.
+    R"(A controller is started in the background when none runs. The plan, phases and all ranks' lines are
+shown until the job ends. Ctrl-C asks what to do; without a terminal SIGINT and SIGTERM stop the
+job. Closing the terminal leaves it running. With --json the job is one JSON object on stdout at the
+end, and everything else goes to stderr.
 
 Examples:
   muster submit recipes/tiny_cpu.toml --hostfile hosts
   muster submit --hostfile hosts --tp 1 --pp 2 -- python train.py --pipeline {pp}
   muster submit recipes/tiny_cpu.toml --host 127.0.0.2:2,127.0.0.3:2 --flag train-iters=50 --detach
-  muster submit --hostfile hosts --env NCCL_DEBUG=INFO --env WANDB_API_KEY --grace 2m -- torch_main.sh
+  muster submit --hostfile hosts --env NCCL_DEBUG=INFO --env WANDB_API_KEY -- torch_main.sh
 
-Exit codes: 0 all ranks gave 0; 2 usage or invalid input; 120 preflight failed; 121 launch failed; 122 node lost;
-  124 processes are left; 125 internal; 130 stopped by the user; otherwise the first failing rank's own code
-  (128 + signal for a signal).
+Exit codes: 0 all ranks gave 0; 2 usage or invalid input; 120 preflight failed; 121 launch failed;
+  122 node lost; 124 processes are left; 125 internal; 130 stopped by the user; otherwise the first
+  failing rank's own code (128 + signal for a signal).
 )";
 
 // Ends the command with an error that came before there was a job.
