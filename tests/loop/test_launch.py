@@ -89,6 +89,21 @@ def test_evaluation_does_not_disturb_training(tmp_path, prefix):
     assert h.losses(plain) == h.losses(evaluated)
 
 
+def test_micro_batch_means_with_masked_tokens(tmp_path):
+    """Documents of unequal lengths: padding does not count. One rank with two micro-batches and two ranks with one each
+    reach the same means in different ways; the mean over all tokens is something else."""
+    documents = [[1 + (i * 7 + k) % 250 for k in range(length)] for i, length in enumerate([33, 9, 21, 5] * 6)]
+    data = h.write_dataset(tmp_path / "documents", documents)
+    changes = {"data_order": "document", "split": "100,0,0", "global_batch_size": 2}
+    (one,) = h.run(tmp_path / "1", h.tiny_flags(data, 6, **changes))
+    two = h.run(tmp_path / "2", h.tiny_flags(data, 6, **changes), world=2)
+    (tokens,) = h.run(tmp_path / "3", h.tiny_flags(data, 6, calculate_per_token_loss=True, **changes))
+    norms = [[e["grad_norm"] for e in rank.events("iteration")] for rank in (one, two[0], tokens)]
+    assert norms[0] == pytest.approx(norms[1], rel=1e-5)
+    assert norms[0][0] != pytest.approx(norms[2][0], rel=1e-2)
+    assert [e["tokens"] for e in one.events("iteration")] == [40, 24] * 3
+
+
 def test_baselines(tmp_path, prefix):
     flags = h.tiny_flags(prefix, 60, report_baselines=True, eval_iters=4, eval_interval=1000, split="90,10,0",
                          lr=0.01)

@@ -41,8 +41,6 @@ std::string_view GroupTitle(Group group) {
       return "Checkpoints";
     case Group::kLogging:
       return "Output";
-    case Group::kProgram:
-      return "Program";
     case Group::kNoEffect:
       return "Accepted, without effect here";
   }

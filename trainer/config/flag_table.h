@@ -25,7 +25,6 @@ enum class Group {
   kEvaluation,
   kCheckpoint,
   kLogging,
-  kProgram,
   kNoEffect,
 };
 std::string_view GroupTitle(Group group);

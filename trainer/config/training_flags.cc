@@ -43,7 +43,7 @@ std::vector<Flag> TrainingFlags() {
        StringRef(FIELD(lr_decay_style)),
        "shape of the decay",
        {},
-       {"constant", "linear", "cosine"}},
+       {"constant", "linear", "cosine", "inverse-square-root"}},
       {"lr-decay-iters", optim, OptionalIntRef(FIELD(lr_decay_iters)),
        "iteration where the decay ends (default: --train-iters)", 1},
       {"lr-decay-samples", optim, OptionalIntRef(FIELD(lr_decay_samples)),
