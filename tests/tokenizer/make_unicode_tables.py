@@ -43,11 +43,15 @@ def decimal_zeros():
     return sorted(c for c in CODE_POINTS if chr(c).isdecimal() and int(chr(c)) == 0)
 
 
+# Properties that split patterns use, by their short names.
+PROPERTIES = {"L": "Letters", "N": "Numbers", "Lu": "UpperCase", "Ll": "LowerCase", "Lt": "TitleCase", "Lm": "Modifiers", "Lo": "OtherLetters", "M": "Marks"}
+
+
 def main():
     root = pathlib.Path(__file__).resolve().parents[2]
     out = "// Written by tests/tokenizer/make_unicode_tables.py.\n\n"
-    out += table("kLetters", matching(r"\p{L}"))
-    out += table("kNumbers", matching(r"\p{N}"))
+    for short, name in PROPERTIES.items():
+        out += table(f"k{name}", matching(rf"\p{{{short}}}"))
     zeros = ", ".join(f"0x{c:x}" for c in decimal_zeros())
     out += f"// The zeros of the scripts; each is followed by its one to nine.\nconstexpr uint32_t kDecimalZeros[] = {{{zeros}}};\n"
     (root / "trainer/tokenizer/unicode_ranges.inc").write_text(out)

@@ -1,8 +1,9 @@
-"""Ids equal to the `tokenizers` package on random strings of several kinds, for several tokenizers.
+"""Ids equal to the `tokenizers` and `tiktoken` packages on random strings of several kinds, for several tokenizers.
 
 MUSTER_TOKENIZER_STRINGS sets how many strings (default 20,000), MUSTER_TOKENIZER_SEED the seed.
 """
 
+import base64
 import gzip
 import json
 import os
@@ -12,6 +13,7 @@ import shutil
 import subprocess
 
 import pytest
+import tiktoken
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 SOURCE = pathlib.Path(os.environ["MUSTER_SOURCE"])
@@ -23,9 +25,9 @@ SEED = int(os.environ.get("MUSTER_TOKENIZER_SEED", "1"))
 LLAMA3_SPECIALS = ["<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>", "<|reserved_special_token_247|>"]
 
 
-def tokenize(folder, texts, *flags):
-    command = [PROGRAM, "tokenize", "--json-lines", "--tokenizer-type", "HuggingFaceTokenizer"]
-    command += ["--tokenizer-model", str(folder), *flags]
+def tokenize(model, texts, *flags, kind="HuggingFaceTokenizer"):
+    command = [PROGRAM, "tokenize", "--json-lines", "--tokenizer-type", kind]
+    command += ["--tokenizer-model", str(model), *flags]
     lines = "".join(json.dumps(text) + "\n" for text in texts)
     done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -173,8 +175,6 @@ def test_ids_are_those_of_the_package(make, tmp_path):
     reference = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     reference.no_truncation()
     texts = random_texts(COUNT if make is llama3 else COUNT // 5)
-    if make is gpt4_style:  # classes such as \p{Lu} follow PCRE2's version of Unicode
-        texts = [text for text in texts if max(map(ord, text), default=0) < 0x1000]
     for special in (True, False):
         want = [e.ids for e in reference.encode_batch(texts, add_special_tokens=special)]
         got = tokenize(tmp_path, texts, *([] if special else ["--tokenizer-hf-no-include-special-tokens"]))
@@ -200,3 +200,79 @@ def test_every_letter_and_number_splits_as_in_the_package(tmp_path):
     texts += ["".join(f"a{c}b{c}{c} {c}1{c}" for c in chars[i : i + 64]) for i in range(0xDF000, 0xE0000, 64)]
     want = [e.ids for e in reference.encode_batch(texts)]
     assert tokenize(tmp_path, texts) == want
+
+
+# --- tiktoken ---
+
+LLAMA3_PATTERN = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+MEGATRON_PATTERNS = {
+    "v1": r"[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
+    "v2": r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+    r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+}
+MEGATRON_SPECIALS = ["<unk>", "<s>", "</s>", "<mask>", "<pad>", "<cls>", "<sep>"]
+
+
+@pytest.mark.parametrize("pattern", ["v1", "v2"])
+def test_megatrons_tiktoken_vocabulary(pattern, tmp_path):
+    with gzip.open(GOLDEN / "megatron/data/tiktoken8192.json.gz") as packed, open(tmp_path / "vocab.json", "wb") as out:
+        shutil.copyfileobj(packed, out)
+    entries = json.loads((tmp_path / "vocab.json").read_text())
+    names = MEGATRON_SPECIALS + [f"<SPECIAL_{i}>" for i in range(7, 1000)]
+    reference = tiktoken.Encoding(
+        "megatron",
+        pat_str=MEGATRON_PATTERNS[pattern],
+        mergeable_ranks={base64.b64decode(e["token_bytes"]): e["rank"] + 1000 for e in entries},
+        special_tokens={name: i for i, name in enumerate(names)},
+    )
+    texts = random_texts(COUNT // 5) + ["<s>a</s> <SPECIAL_7><SPECIAL_999><SPECIAL_1000><SPECIAL_1", "<mask", "<<unk>>"]
+    flags = ["--vocab-size", str(len(entries) + 1000), "--tiktoken-pattern", pattern]
+    got = tokenize(tmp_path / "vocab.json", texts, *flags, kind="TikTokenizer")
+    for text, ids in zip(texts, got, strict=True):
+        assert ids == reference.encode(text, allowed_special="all"), text
+
+
+def test_llama3_as_tiktoken_and_as_hugging_face_file_are_equal(tmp_path):
+    """The same vocabulary written in tiktoken's form."""
+    llama3(tmp_path)
+    vocab = json.loads((tmp_path / "tokenizer.json").read_text())["model"]["vocab"]
+    alphabet = {c: b for b, c in enumerate(byte_characters())}
+    tokens = sorted((i, bytes(alphabet[c] for c in token)) for token, i in vocab.items())
+    lines = "".join(f"{base64.b64encode(token).decode()} {i}\n" for i, token in tokens)
+    (tmp_path / "tokenizer.model").write_text(lines)
+    texts = random_texts(COUNT // 5)
+    got = tokenize(tmp_path / "tokenizer.model", texts, kind="TikTokenizer")
+    assert got == tokenize(tmp_path, texts)
+    reference = tiktoken.Encoding("llama3", pat_str=LLAMA3_PATTERN, mergeable_ranks={token: i for i, token in tokens}, special_tokens={})
+    plain = tokenize(tmp_path, texts, "--split-special-tokens", "--tokenizer-hf-no-include-special-tokens")
+    for text, ids in zip(texts, plain, strict=True):
+        assert ids == reference.encode_ordinary(text), text
+
+
+def byte_characters():
+    """GPT-2's character for each byte."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [b for b in range(256) if b not in printable]
+    return [chr(b) if b in printable else chr(256 + others.index(b)) for b in range(256)]
+
+
+def test_gpt2_files(tmp_path):
+    """vocab.json and merges.txt, as Hugging Face reads them."""
+    t = Tokenizer(models.BPE())
+    t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    train(t, tmp_path)
+    content = json.loads((tmp_path / "tokenizer.json").read_text())
+    vocab = content["model"]["vocab"]
+    vocab["<|endoftext|>"] = len(vocab)
+    (tmp_path / "vocab.json").write_text(json.dumps(vocab))
+    merges = "".join(f"{left} {right}\n" for left, right in content["model"]["merges"])
+    (tmp_path / "merges.txt").write_text("#version: 0.2\n" + merges)
+    reference = Tokenizer(models.BPE.from_file(str(tmp_path / "vocab.json"), str(tmp_path / "merges.txt")))
+    reference.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    reference.add_special_tokens(["<|endoftext|>"])
+    texts = random_texts(COUNT // 10) + ["a<|endoftext|>b", "<|endoftext|", "# comment"]
+    flags = ["--vocab-file", str(tmp_path / "vocab.json"), "--merge-file", str(tmp_path / "merges.txt")]
+    got = tokenize("unused", texts, *flags, kind="GPT2BPETokenizer")
+    assert got == [e.ids for e in reference.encode_batch(texts)]
+    with_eod = tokenize("unused", ["x"], *flags, "--append-eod", kind="GPT2BPETokenizer")
+    assert with_eod[0][-1] == vocab["<|endoftext|>"]

@@ -14,6 +14,7 @@
 #include "trainer/tokenizer/llama3_splitter.h"
 #include "trainer/tokenizer/null_tokenizer.h"
 #include "trainer/tokenizer/regex_splitter.h"
+#include "trainer/tokenizer/tiktoken_file.h"
 #include "trainer/tokenizer/tokenizer_json.h"
 #include "trainer/tokenizer/utf8.h"
 
@@ -168,6 +169,24 @@ TEST(TokenizerJson, SaysWhatIsNotSupported) {
   EXPECT_THAT(error_with("/pre_tokenizer/pretokenizers/0/pattern/Regex", "a(b"),
               HasSubstr("split pattern 'a(b'"));
   EXPECT_THAT(error_with("/model/dropout", 0.1), HasSubstr("model.dropout"));
+}
+
+TEST(TiktokenFile, WrongVocabulariesAreRefusedByName) {
+  TempFolder folder;
+  const std::string path = (folder.path() / "vocab").string();
+  const auto error_with = [&](const std::string& content) {
+    WriteFile(path, content);
+    return MessageOf([&] { LoadTiktokenFile(path, {}); });
+  };
+  EXPECT_THAT(error_with("[{\"rank\": 0"), HasSubstr(path));
+  EXPECT_THAT(error_with("[]"), HasSubstr("0 tokens and 1000 special ones are not --vocab-size"));
+  EXPECT_THAT(error_with(R"([{"rank": 1, "token_bytes": "AA=="}])"), HasSubstr("another rank"));
+  EXPECT_THAT(error_with(R"([{"rank": 0, "token_bytes": "AQ=="}])"), HasSubstr("entry 0"));
+  EXPECT_THAT(error_with(R"([{"rank": 0, "token_bytes": 7}])"), HasSubstr(path));
+  EXPECT_THAT(error_with("AA== 0\nAQ== 2\n"), HasSubstr("line 2 is not 'base64 1'"));
+  EXPECT_THAT(error_with("?? 0\n"), HasSubstr("not base64"));
+  EXPECT_THAT(error_with("AA== 0\n"), HasSubstr("only Llama 3's tokenizer.model"));
+  EXPECT_THAT(MessageOf([] { LoadTiktokenFile("/nowhere", {}); }), HasSubstr("open /nowhere"));
 }
 
 TEST(NullTokenizer, TakesWhatPythonsIntTakes) {

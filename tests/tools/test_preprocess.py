@@ -91,17 +91,42 @@ def test_null_tokenizer_files_are_megatrons(name, corpus, size, corpora, tmp_pat
     check_sums(tmp_path, name)
 
 
-def test_golden_tokens(llama3):
-    for name, flags in [
-        ("llama3", []),
-        ("llama3_nobos", ["--tokenizer-hf-no-include-special-tokens"]),
-        ("llama3_ordinary", ["--tokenizer-hf-no-include-special-tokens", "--split-special-tokens"]),
-    ]:
-        cases = [json.loads(line) for line in (GOLDEN / "megatron/tokens.jsonl").open()]
-        cases = [case for case in cases if case["tokenizer"] == name]
-        lines = "".join(json.dumps(case["text"]) + "\n" for case in cases)
-        done = run("tokenize", "--tokenizer-type", "HuggingFaceTokenizer", "--tokenizer-model", llama3, "--json-lines", *flags, input=lines)
-        assert [list(map(int, line.split())) for line in done.stdout.split("\n")[:-1]] == [case["ids"] for case in cases]
+@pytest.fixture(scope="module")
+def tiktoken_flags(tmp_path_factory):
+    vocabulary = tmp_path_factory.mktemp("tiktoken") / "tiktoken8192.json"
+    with gzip.open(GOLDEN / "megatron/data/tiktoken8192.json.gz") as packed, open(vocabulary, "wb") as out:
+        shutil.copyfileobj(packed, out)
+    return ["--tokenizer-type", "TikTokenizer", "--tokenizer-model", str(vocabulary), "--vocab-size", "9192"]
+
+
+@pytest.mark.parametrize("name,corpus,pattern", [("corpus_tiktoken", "corpus", "v2"), ("corpus2_tiktoken_v1", "corpus2", "v1")])
+def test_tiktoken_files_are_megatrons(name, corpus, pattern, tiktoken_flags, corpora, tmp_path):
+    done = run(
+        "--input", corpora / f"{corpus}.jsonl", "--output-prefix", tmp_path / name, *tiktoken_flags,
+        "--tiktoken-pattern", pattern, "--append-eod",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    check_sums(tmp_path, name)
+
+
+def golden_tokens(name):
+    cases = [json.loads(line) for line in (GOLDEN / "megatron/tokens.jsonl").open()]
+    return [case for case in cases if case["tokenizer"] == name]
+
+
+def check_tokens(name, *flags):
+    cases = golden_tokens(name)
+    assert len(cases) == 60
+    done = run("tokenize", "--json-lines", *flags, input="".join(json.dumps(case["text"]) + "\n" for case in cases))
+    assert [list(map(int, line.split())) for line in done.stdout.split("\n")[:-1]] == [case["ids"] for case in cases]
+
+
+def test_golden_tokens(llama3, tiktoken_flags):
+    hf = ["--tokenizer-type", "HuggingFaceTokenizer", "--tokenizer-model", llama3]
+    check_tokens("llama3", *hf)
+    check_tokens("llama3_nobos", *hf, "--tokenizer-hf-no-include-special-tokens")
+    check_tokens("llama3_ordinary", *hf, "--tokenizer-hf-no-include-special-tokens", "--split-special-tokens")
+    check_tokens("tiktoken_v2", *tiktoken_flags)
 
 
 def test_output_does_not_depend_on_the_number_of_workers(corpora, tmp_path):

@@ -107,6 +107,7 @@ std::vector<double> Normalize(const std::vector<double>& weights) {
 std::vector<int64_t> SizesOfParts(const std::vector<double>& weights, int64_t size,
                                   double surplus) {
   std::vector<int64_t> sizes;
+  sizes.reserve(weights.size());
   for (const double weight : weights) {
     sizes.push_back(static_cast<int64_t>(
         std::ceil(std::ceil(static_cast<double>(size) * weight) * (1 + surplus))));
@@ -121,6 +122,7 @@ BlendIndex BuildBlend(const std::vector<double>& weights, int64_t size) {
 BlendIndex BuildExhaustiveBlend(const std::vector<int64_t>& sizes) {
   const int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
   std::vector<double> weights;
+  weights.reserve(sizes.size());
   for (const int64_t size : sizes) {
     weights.push_back(static_cast<double>(size) / static_cast<double>(total));
   }

@@ -1,5 +1,7 @@
 #include "trainer/data/split.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -20,7 +22,9 @@ std::vector<double> Numbers(const std::string& text) {
     const std::string word = text.substr(begin, end - begin);
     char* parsed = nullptr;
     numbers.push_back(std::strtod(word.c_str(), &parsed));
-    if (*parsed != '\0') throw DataError("--split '" + text + "': '" + word + "' is not a number");
+    if (*parsed != '\0') {
+      throw DataError(fmt::format("--split '{}': '{}' is not a number", text, word));
+    }
     begin = end;
   }
   return numbers;

@@ -4,7 +4,6 @@
 
 #include <span>
 #include <string>
-#include <vector>
 
 #include "trainer/tokenizer/regex_splitter.h"
 #include "trainer/tokenizer/unicode_class.h"
@@ -25,18 +24,19 @@ std::string SpaceItems() {
   return items;
 }
 
-// PCRE2's own property, and the members of `ranges` that this version of PCRE2 does not know yet.
-std::string PropertyItems(const char* property, const char* complement,
-                          std::span<const CodePointRange> ranges) {
+// PCRE2's own \p{name}, and the members of `ranges` that this version of PCRE2 does not know yet.
+std::string PropertyItems(const std::string& name, std::span<const CodePointRange> ranges) {
+  const std::string complement = "\\P{" + name + "}";
   std::string members;
   for (const CodePointRange& range : ranges) {
     for (uint32_t c = range.first; c <= range.last; ++c) AppendUtf8(c, members);
   }
-  std::string items = property;
+  std::string items = "\\p{" + name + "}";
   int error = 0;
   PCRE2_SIZE offset = 0;
-  pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(complement), PCRE2_ZERO_TERMINATED,
-                                   PCRE2_UTF | PCRE2_UCP, &error, &offset, nullptr);
+  pcre2_code* code =
+      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(complement.c_str()), PCRE2_ZERO_TERMINATED,
+                    PCRE2_UTF | PCRE2_UCP, &error, &offset, nullptr);
   pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
   pcre2_match_data* match = pcre2_match_data_create_from_pattern(code, nullptr);
   uint32_t first = 1;  // an empty range
@@ -58,22 +58,25 @@ std::string PropertyItems(const char* property, const char* complement,
   return items;
 }
 
-struct Shorthand {
-  std::string_view text;
+// A class escape at the front of a pattern, such as \s or \P{Lu}; size 0: none that needs
+// rewriting.
+struct ClassEscape {
+  size_t size = 0;
+  bool negated = false;
   std::string items;
-  bool negated;
 };
 
-const std::vector<Shorthand>& Shorthands() {
-  static const auto* const shorthands = [] {
-    const std::string space = SpaceItems();
-    const std::string letter = PropertyItems("\\p{L}", "\\P{L}", LetterRanges());
-    const std::string number = PropertyItems("\\p{N}", "\\P{N}", NumberRanges());
-    return new std::vector<Shorthand>{{"\\s", space, false},     {"\\S", space, true},
-                                      {"\\p{L}", letter, false}, {"\\P{L}", letter, true},
-                                      {"\\p{N}", number, false}, {"\\P{N}", number, true}};
-  }();
-  return *shorthands;
+ClassEscape ReadClassEscape(std::string_view pattern) {
+  if (pattern.starts_with("\\s") || pattern.starts_with("\\S")) {
+    return {2, pattern[1] == 'S', SpaceItems()};
+  }
+  if (!pattern.starts_with("\\p{") && !pattern.starts_with("\\P{")) return {};
+  const size_t close = pattern.find('}');
+  if (close == std::string_view::npos) return {};
+  const std::string name(pattern.substr(3, close - 3));
+  const auto ranges = PropertyRanges(name);
+  if (ranges.empty()) return {};
+  return {close + 1, pattern[1] == 'P', PropertyItems(name, ranges)};
 }
 
 }  // namespace
@@ -82,16 +85,11 @@ std::string TranslatePattern(std::string_view pattern) {
   std::string out;
   bool in_class = false;
   for (size_t at = 0; at < pattern.size();) {
-    const Shorthand* found = nullptr;
-    for (const Shorthand& shorthand : Shorthands()) {
-      // A negated shorthand inside a class has no list of items: PCRE2's own stands.
-      if (pattern.substr(at).starts_with(shorthand.text) && !(in_class && shorthand.negated)) {
-        found = &shorthand;
-      }
-    }
-    if (found != nullptr) {
-      out += in_class ? found->items : (found->negated ? "[^" : "[") + found->items + "]";
-      at += found->text.size();
+    const ClassEscape escape = ReadClassEscape(pattern.substr(at));
+    // A negated escape inside a class has no list of items: PCRE2's own stands.
+    if (escape.size > 0 && !(in_class && escape.negated)) {
+      out += in_class ? escape.items : (escape.negated ? "[^" : "[") + escape.items + "]";
+      at += escape.size;
       continue;
     }
     if (pattern[at] == '\\' && at + 1 < pattern.size()) {

@@ -19,4 +19,8 @@ struct HfOptions {
 // file and the key that is wrong or not supported.
 std::unique_ptr<Tokenizer> LoadTokenizerJson(const std::string& path, const HfOptions& options);
 
+// GPT-2's vocab.json and merges.txt; EOD is <|endoftext|>.
+std::unique_ptr<Tokenizer> LoadGpt2Files(const std::string& vocab_path,
+                                         const std::string& merges_path, const HfOptions& options);
+
 }  // namespace muster::tokenizer

@@ -39,14 +39,22 @@ CharClass ClassOf(uint32_t code_point) {
   return ClassTable()[code_point];
 }
 
-std::span<const CodePointRange> LetterRanges() {
-  return kLetters;
-}
-std::span<const CodePointRange> NumberRanges() {
-  return kNumbers;
-}
 std::span<const CodePointRange> SpaceRanges() {
   return kSpaces;
+}
+
+std::span<const CodePointRange> PropertyRanges(std::string_view name) {
+  struct Property {
+    std::string_view name;
+    std::span<const CodePointRange> ranges;
+  };
+  static constexpr Property kProperties[] = {
+      {"L", kLetters},    {"N", kNumbers},    {"Lu", kUpperCase},    {"Ll", kLowerCase},
+      {"Lt", kTitleCase}, {"Lm", kModifiers}, {"Lo", kOtherLetters}, {"M", kMarks}};
+  for (const Property& property : kProperties) {
+    if (property.name == name) return property.ranges;
+  }
+  return {};
 }
 
 std::optional<int> DecimalValue(uint32_t code_point) {

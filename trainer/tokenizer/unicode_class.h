@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 
 namespace muster::tokenizer {
 
@@ -20,9 +21,11 @@ CharClass ClassOf(uint32_t code_point);
 // The table behind ClassOf, 0x110000 entries, for tight loops.
 const CharClass* ClassTable();
 
-std::span<const CodePointRange> LetterRanges();
-std::span<const CodePointRange> NumberRanges();
+// Members of \s.
 std::span<const CodePointRange> SpaceRanges();
+
+// Members of \p{name} for L, N, Lu, Ll, Lt, Lm, Lo and M; empty for any other name.
+std::span<const CodePointRange> PropertyRanges(std::string_view name);
 
 // 0..9 for a decimal digit of any script.
 std::optional<int> DecimalValue(uint32_t code_point);
