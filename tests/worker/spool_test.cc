@@ -146,6 +146,32 @@ TEST_F(SpoolTest, ANewStreamGetsWhatWasNotAcknowledged) {
   EXPECT_TRUE(sink_.chunks[0].end());
 }
 
+// The controller's disk was full: it repeats its last ack until the bytes behind it come again.
+TEST_F(SpoolTest, AnAckWithoutProgressAsksAgain) {
+  Write(0, "stdout.log", "0123456789");
+  spool_.Grow(0, 0, 10, true);
+  spool_.Pump(sink_);
+  EXPECT_TRUE(Ack(0, v1::STREAM_STDOUT, 4));
+  spool_.Pump(sink_);
+  ASSERT_EQ(sink_.chunks.size(), 1u);
+  EXPECT_FALSE(Ack(0, v1::STREAM_STDOUT, 4));
+  spool_.Pump(sink_);
+  ASSERT_EQ(sink_.chunks.size(), 2u);
+  EXPECT_EQ(sink_.chunks[1].offset(), 4u);
+  EXPECT_EQ(sink_.chunks[1].data(), "456789");
+  EXPECT_TRUE(sink_.chunks[1].end());
+  EXPECT_TRUE(Ack(0, v1::STREAM_STDOUT, 1)) << "it has lost bytes";
+  spool_.Pump(sink_);
+  EXPECT_EQ(sink_.chunks[2].data(), "123456789");
+  EXPECT_TRUE(Ack(0, v1::STREAM_STDOUT, 10));
+  EXPECT_FALSE(Ack(0, v1::STREAM_STDOUT, 10)) << "the end was missed";
+  spool_.Pump(sink_);
+  ASSERT_EQ(sink_.chunks.size(), 4u);
+  EXPECT_TRUE(sink_.chunks[3].end());
+  EXPECT_TRUE(Ack(0, v1::STREAM_STDOUT, 10, true));
+  EXPECT_TRUE(spool_.AllAcked());
+}
+
 TEST_F(SpoolTest, ARestartedDaemonBeginsAtItsAcks) {
   Write(0, "stdout.log", "0123456789");
   spool_.Grow(0, 0, 10, true);

@@ -67,6 +67,13 @@ bool LogSpool::Ack(const v1::LogAck& ack) {
     }
     state.acked = offset;
     changed = true;
+  } else if (!ack.end() && !state.end_acked) {
+    // Nothing new, or less than we knew: the controller missed bytes, could not write them, or has
+    // lost them.
+    changed = offset < state.acked;
+    in_flight_ -= state.sent - state.acked;
+    state.sent = state.acked = offset;
+    state.end_sent = false;
   }
   if (ack.end() && state.complete && state.acked == state.size && !state.end_acked) {
     state.end_acked = state.end_sent = true;

@@ -34,7 +34,8 @@ class LogSpool {
   void Grow(uint32_t rank, size_t stream, uint64_t size, bool complete);
   // A stream whose size nobody told (its shim is lost): what the file has is all there will be.
   void CompleteFromFile(uint32_t rank);
-  // False if it names a stream that does not exist, or changes nothing.
+  // False if it names a stream that does not exist, or changes nothing that must be kept. One that
+  // brings nothing new asks for what was sent after it once more.
   bool Ack(const v1::LogAck& ack);
   // A new stream to the controller: whatever was not acknowledged is sent again.
   void Rewind();
