@@ -99,8 +99,9 @@ void Context::ReleaseIdleLinks() {
   for (auto& [host, link] : state_.links) {
     // A link that is up stays for the next job.
     if (link.state != v1::LINK_STATE_LOST && link.state != v1::LINK_STATE_CONNECTING) continue;
-    const bool needed = std::any_of(state_.jobs.begin(), state_.jobs.end(),
-                                    [&](const auto& entry) { return Needs(entry.second, host); });
+    const bool needed =
+        std::any_of(state_.jobs.begin(), state_.jobs.end(),
+                    [&name = host](const auto& entry) { return Needs(entry.second, name); });
     if (needed) continue;
     if (MoveLink(link, LinkInput::kRelease, "no job needs it")) Do(Disconnect{host});
   }

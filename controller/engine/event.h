@@ -2,10 +2,10 @@
 
 #include <absl/status/status.h>
 
-#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -24,7 +24,9 @@ struct TimerKey {
   TimerKind kind = TimerKind::kConnect;
   std::string host;  // with kLost
 
-  friend auto operator<=>(const TimerKey&, const TimerKey&) = default;
+  friend bool operator<(const TimerKey& a, const TimerKey& b) {
+    return std::tie(a.job, a.kind, a.host) < std::tie(b.job, b.kind, b.host);
+  }
 };
 
 // A new job. `plan` is absent while slots are unknown.

@@ -135,7 +135,7 @@ absl::Status EngineHost::Commit() {
   batch.events = unsaved_.events;
   batch.node_history = unsaved_.node_history;
   batch.closed = unsaved_.closed;
-  const absl::Status status = world_.store.Commit(batch);
+  absl::Status status = world_.store.Commit(batch);
   if (status.ok()) {
     unsaved_ = {};
   } else {

@@ -13,7 +13,7 @@
 namespace muster::runtime {
 namespace {
 
-constexpr int64_t kMaxGraceSeconds = 7 * 24 * 3600;
+constexpr int64_t kMaxGraceSeconds = int64_t{7} * 24 * 3600;
 
 absl::Status CheckShape(const v1::JobSpec& spec) {
   if (spec.command().empty() || spec.command(0).empty()) {

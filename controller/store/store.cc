@@ -54,7 +54,7 @@ absl::Status CheckIntegrity(Database& db) {
 
 // What a person can do about a database that can't be used.
 absl::Status Explain(const absl::Status& status, const std::string& path) {
-  const absl::Status annotated = Annotate(status, path);
+  absl::Status annotated = Annotate(status, path);
   if (status.code() != absl::StatusCode::kDataLoss) return annotated;
   return absl::DataLossError(absl::StrCat(
       std::string(annotated.message()),
