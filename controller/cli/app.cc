@@ -133,6 +133,9 @@ int Main(std::vector<std::string> arguments) {
   root.set_version_flag("--version", std::string(kVersion), "Print the version and exit");
   root.require_subcommand(0, 1);
   root.allow_extras();
+  // A flag given twice means the last one, so that scripts can append; those that may repeat say
+  // so.
+  root.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   const std::vector<Command> commands = {
       AddSubmit(root), AddPlan(root),  AddHosts(root), AddPs(root),      AddLogs(root),
       AddStop(root),   AddNodes(root), AddServe(root), AddVersion(root), AddCompletion(root)};

@@ -179,6 +179,7 @@ class Follower {
   // Not what the summary says again, nor a line a rank of a job that does well.
   static bool Skipped(const v1::JobEvent& event) {
     if (event.kind() == "state" && IsTerminal(event.state())) return true;
+    if (event.kind() == "finding" && event.severity() == "error") return true;
     const bool quiet = event.kind() == "end" || event.kind() == "rank";
     return quiet && event.severity() != "error" && event.severity() != "warning";
   }

@@ -66,7 +66,7 @@ Json JobValue(const v1::Job& job) {
   const v1::Outcome& outcome = job.outcome();
   const bool ended = IsTerminal(job.state());
   Json out;
-  out["job"] = job.id();
+  out["job"] = job.id().empty() ? Json(nullptr) : Json(job.id());
   out["name"] = job.plan().name().empty() ? job.spec().name() : job.plan().name();
   out["state"] = StateName(job.state());
   out["cause"] = ended ? Json(CauseName(outcome.cause())) : Json(nullptr);

@@ -6,6 +6,7 @@
 #include "controller/cli/job_options.h"
 #include "controller/cli/options.h"
 #include "controller/cli/output.h"
+#include "controller/cli/trainer_check.h"
 #include "controller/plan/planner.h"
 #include "controller/plan/render.h"
 
@@ -31,7 +32,10 @@ Exit codes: 0 ok; 2 the job can't be planned (the message says why and what woul
 
 int Run(const PlanFlags& flags, const Invocation& invocation) {
   const auto spec = MakeJobSpec(flags.job, invocation);
-  const auto plan = spec.ok() ? plan::MakePlan(*spec) : absl::StatusOr<v1::Plan>(spec.status());
+  auto plan = spec.ok() ? plan::MakePlan(*spec) : absl::StatusOr<v1::Plan>(spec.status());
+  if (plan.ok()) {
+    if (absl::Status checked = CheckTrainerFlags(*spec, *plan); !checked.ok()) plan = checked;
+  }
   // What can't be planned is the input's fault, also a recipe that can't be read.
   if (!plan.ok()) return Fail(absl::InvalidArgumentError(ErrorText(plan.status())), flags.json);
   WriteAll(1, flags.json ? plan::ToJson(*plan) : plan::RenderText(*plan));

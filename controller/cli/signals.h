@@ -13,7 +13,7 @@ namespace muster::cli {
 // gRPC starts threads. One thread.
 class SignalWait {
  public:
-  explicit SignalWait(std::initializer_list<int> signals);
+  SignalWait(std::initializer_list<int> signals);
   ~SignalWait();
   SignalWait(const SignalWait&) = delete;
   SignalWait& operator=(const SignalWait&) = delete;

@@ -14,7 +14,7 @@
 #include "controller/cli/output.h"
 #include "controller/cli/render.h"
 #include "controller/cli/summary.h"
-#include "controller/cli/text.h"
+#include "controller/cli/trainer_check.h"
 #include "controller/plan/planner.h"
 #include "controller/plan/render.h"
 
@@ -105,8 +105,12 @@ int Run(const SubmitFlags& flags, const Invocation& invocation) {
   if (!spec.ok()) return Refuse(flags, absl::InvalidArgumentError(ErrorText(spec.status())));
   // What can't be planned is said here and now, without a controller. Unknown slots are for the
   // controller to find.
-  if (const auto plan = plan::MakePlan(*spec); absl::IsInvalidArgument(plan.status())) {
-    return Refuse(flags, plan.status());
+  const auto plan = plan::MakePlan(*spec);
+  if (absl::IsInvalidArgument(plan.status())) return Refuse(flags, plan.status());
+  if (plan.ok()) {
+    if (const absl::Status checked = CheckTrainerFlags(*spec, *plan); !checked.ok()) {
+      return Refuse(flags, checked);
+    }
   }
 
   SignalWait signals({SIGINT, SIGTERM, SIGHUP});  // before gRPC makes threads

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from conftest import free_port
+from conftest import BIN, SOURCE, free_port
 
 
 def refused(cluster, *args, code=2):
@@ -129,3 +129,23 @@ def test_port_taken_while_the_job_starts_is_named(cluster):
     assert code == 98
     assert job["rank"] == 0 and "Address already in use" in live
     assert pathlib.Path(job["output_dir"]).is_dir()
+
+
+@pytest.mark.skipif(not (BIN / "muster-train").exists(), reason="the trainer is not built")
+@pytest.mark.parametrize("flag,texts", [("trian-iters=5", ["trian-iters", "--train-iters"]), ("hidden-size=127", ["127"])])
+def test_wrong_trainer_flag_is_refused_before_anything_starts(cluster, flag, texts):
+    recipe = SOURCE / "recipes/tiny_cpu.toml"
+    for command in ("plan", "submit"):
+        err = refused(cluster, command, recipe, "--hostfile", cluster.hostfile(), "--flag", flag)
+        for text in texts:
+            assert text in err
+
+
+def test_unknown_check_names_the_known_ones(cluster):
+    err = refused(cluster, "submit", "--hostfile", cluster.hostfile(), "--skip", "prot", "--", "true")
+    assert "'prot'" in err and "port" in err
+
+
+def test_the_last_of_a_repeated_flag_counts(cluster):
+    hosts = cluster.hostfile()
+    assert json.loads(cluster.muster("plan", "--hostfile", hosts, "--tp", 4, "--tp", 2, "--json", "--", "true")[0])["tp"] == 2

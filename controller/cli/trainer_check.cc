@@ -1,0 +1,99 @@
+#include "controller/cli/trainer_check.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/unique_fd.h"
+#include "controller/plan/planner.h"
+#include "controller/plan/trainer_flags.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr int kConfigError = 64;  // docs/exit-codes.md
+constexpr auto kTimeout = std::chrono::seconds(20);
+constexpr auto kPoll = std::chrono::milliseconds(5);
+
+std::vector<char*> Pointers(std::vector<std::string>& words) {
+  std::vector<char*> out;
+  for (std::string& word : words) out.push_back(word.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+// Our environment with the rank's variables before it: the first of a name counts for getenv.
+std::vector<std::string> Environment(const v1::RankSpec& rank) {
+  std::vector<std::string> out;
+  for (const v1::EnvVar& variable : rank.env()) {
+    out.push_back(variable.name() + "=" + variable.value());
+  }
+  for (char** entry = environ; *entry != nullptr; ++entry) out.emplace_back(*entry);
+  return out;
+}
+
+// The exit code, or nothing if it could not be run or did not exit.
+std::optional<int> Run(const v1::RankSpec& rank, int error_fd) {
+  std::vector<std::string> words(rank.argv().begin(), rank.argv().end());
+  words.emplace_back("--print-config");
+  std::vector<std::string> environment = Environment(rank);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, error_fd, STDERR_FILENO);
+  posix_spawn_file_actions_addchdir_np(&actions, rank.working_dir().c_str());
+  pid_t pid = 0;
+  const int error = posix_spawnp(&pid, words[0].c_str(), &actions, nullptr, Pointers(words).data(),
+                                 Pointers(environment).data());
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return std::nullopt;
+
+  const auto deadline = std::chrono::steady_clock::now() + kTimeout;
+  int status = 0;
+  while (waitpid(pid, &status, WNOHANG) == 0) {
+    if (std::chrono::steady_clock::now() > deadline) kill(pid, SIGKILL);
+    std::this_thread::sleep_for(kPoll);
+  }
+  return WIFEXITED(status) ? std::optional<int>(WEXITSTATUS(status)) : std::nullopt;
+}
+
+// What it wrote, without the words that say who writes: "muster-train: rank 0: config error: ...".
+std::string Complaint(int fd) {
+  std::array<char, 4096> text{};
+  const ssize_t size = pread(fd, text.data(), text.size(), 0);
+  std::string out(text.data(), size > 0 ? static_cast<size_t>(size) : 0);
+  constexpr std::string_view kMark = "config error: ";
+  if (const size_t mark = out.find(kMark); mark != std::string::npos) {
+    out.erase(0, mark + kMark.size());
+  }
+  while (!out.empty() && out.back() == '\n') out.pop_back();
+  return out;
+}
+
+}  // namespace
+
+absl::Status CheckTrainerFlags(const v1::JobSpec& spec, const v1::Plan& plan) {
+  if (!plan::IsTrainer(spec)) return absl::OkStatus();
+  plan::Launch launch;
+  launch.master_port = 1;
+  launch.run_id = "check";
+  const auto rank = plan::MakeRankSpec(spec, plan, 0, launch);
+  if (!rank.ok()) return rank.status();
+  const UniqueFd errors(memfd_create("errors", MFD_CLOEXEC));
+  if (!errors || Run(*rank, errors.get()) != kConfigError) return absl::OkStatus();
+  return absl::InvalidArgumentError("muster-train: " + Complaint(errors.get()));
+}
+
+}  // namespace muster::cli
