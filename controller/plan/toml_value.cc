@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "controller/plan/toml_ascii.h"
+
 namespace muster::plan {
 namespace {
 
@@ -71,6 +73,12 @@ std::string_view KindName(TomlValue::Kind kind) {
 }
 
 absl::StatusOr<TomlValue> ParseToml(std::string_view text, const std::string& source) {
+  if (const auto at = FindForeignCharacter(text)) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}:{}:{}: non-ASCII character outside a string or comment: retype it (a space "
+                    "or quote pasted from a document?)",
+                    source, at->line, at->column));
+  }
   const toml::parse_result result = toml::parse(text, source);
   if (!result) {
     const toml::parse_error& error = result.error();

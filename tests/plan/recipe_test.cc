@@ -149,6 +149,21 @@ TEST(Recipe, SyntaxErrorsHaveAPosition) {
   EXPECT_THAT(Error("\xFF\xFE"), HasSubstr("r.toml:1:1"));
 }
 
+TEST(Recipe, NonAsciiOnlyInStringsAndComments) {
+  EXPECT_THAT(Error("[job]\nname\xC2\xA0= \"x\"\n"), HasSubstr("r.toml:2:5: non-ASCII character"));
+  EXPECT_THAT(Error("[flags]\na = \"\xC3\xA9\" \xCA\x95\n"), HasSubstr("r.toml:2:9: non-ASCII"));
+  EXPECT_THAT(Error("[flags]\na = \"\"\"x\"\"\"\"\" \xCA\x95\n"), HasSubstr("non-ASCII"));
+  EXPECT_THAT(Error("[flags]\na = \"x\n\xCA\x95\n"), HasSubstr("r.toml:3:1: non-ASCII"));
+  const auto recipe = ParseRecipe(
+      "\xEF\xBB\xBF# caf\xC3\xA9 \"\n[env]\nA = \"\xC3\xA9\\\" \xC3\xA9\" # \xC3\xA9\n"
+      "B = '\xC3\xA9\\'\nC = \"\"\"\xC3\xA9\n\\\"\"\"\xC3\xA9\"\"\"\n"
+      "D = '''\xC3\xA9\n'''\n",
+      "r.toml");
+  ASSERT_TRUE(recipe.ok()) << recipe.status();
+  EXPECT_EQ(recipe->env[0].value(), "\xC3\xA9\" \xC3\xA9");
+  EXPECT_EQ(recipe->env[2].value(), "\xC3\xA9\n\"\"\"\xC3\xA9");
+}
+
 RC_GTEST_PROP(RecipeProperty, AnyBytesGiveARecipeOrAPosition, ()) {
   const auto parts = *rc::gen::container<std::vector<std::string>>(rc::gen::element<std::string>(
       "[job]\n", "[parallel]\n", "[flags]\n", "[env]\n", "[secrets]\n", "[checks]\n", "name", "tp",

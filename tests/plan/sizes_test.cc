@@ -11,7 +11,6 @@ namespace muster::plan {
 namespace {
 
 using testing::AllOf;
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::string Error(std::string_view hostfile, const v1::Parallel& parallel) {
