@@ -21,8 +21,8 @@ std::pair<UniqueFd, uint16_t> Occupy() {
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof address;
-  bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size);
-  listen(fd.get(), 1);
+  EXPECT_EQ(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(listen(fd.get(), 1), 0);
   getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size);
   return {std::move(fd), ntohs(address.sin_port)};
 }

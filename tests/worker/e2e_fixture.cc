@@ -64,8 +64,8 @@ void WorkerE2e::TearDown() {
   }
 }
 
-v1::Observed WorkerE2e::LaunchSpec(v1::Desired prepare) {
-  const v1::AttemptId id = prepare.id();
+v1::Observed WorkerE2e::LaunchSpec(const v1::Desired& prepare) {
+  const v1::AttemptId& id = prepare.id();
   client_->Send(prepare);
   const auto prepared = client_->WaitFor(
       id, [](const auto& o) { return o.reached() || !o.refused().empty(); }, 20s);

@@ -25,7 +25,7 @@ class WorkerE2e : public ::testing::Test {
 
   // Prepares and starts `count` ranks of `argv`; the Observed in which all run (or have ended).
   v1::Observed Launch(const v1::AttemptId& id, const std::vector<std::string>& argv, int count = 1);
-  v1::Observed LaunchSpec(v1::Desired prepare);
+  v1::Observed LaunchSpec(const v1::Desired& prepare);
   // The Observed with an end report after the job ended by itself.
   v1::Observed WaitEnd(const v1::AttemptId& id, std::chrono::milliseconds limit = 20s);
   v1::Observed Stop(const v1::AttemptId& id, double grace_s, uint64_t generation = 100);

@@ -54,8 +54,12 @@ class RealCgroups : public Cgroups {
     std::string leaf = attempt_name;
     std::replace(leaf.begin(), leaf.end(), '/', ':');
     const std::string folder = root_ + "/" + leaf;
-    if (mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) return "";
-    return folder;
+    // Another daemon of this user may remove the empty root between the two calls.
+    for (int i = 0; i < 3; ++i) {
+      mkdir(root_.c_str(), 0755);
+      if (mkdir(folder.c_str(), 0755) == 0 || errno == EEXIST) return folder;
+    }
+    return "";
   }
 
   std::vector<pid_t> Members(const std::string& folder) override {
@@ -66,7 +70,10 @@ class RealCgroups : public Cgroups {
   }
 
   void Kill(const std::string& folder) override { Write(folder + "/cgroup.kill", "1"); }
-  void Remove(const std::string& folder) override { rmdir(folder.c_str()); }
+  void Remove(const std::string& folder) override {
+    rmdir(folder.c_str());
+    rmdir(root_.c_str());  // fails while it holds another attempt
+  }
   std::string Describe() const override { return "cgroup2 at " + root_; }
 
  private:
@@ -145,6 +152,7 @@ std::unique_ptr<Cgroups> Cgroups::Detect() {
     return None("mkdir " + root + ": " + std::strerror(errno));
   }
   const std::string problem = TryForReal(root);
+  rmdir(root.c_str());
   if (!problem.empty()) return None(problem);
   return std::make_unique<RealCgroups>(root);
 }

@@ -58,6 +58,10 @@ std::string BadRanks(const v1::Desired& wish) {
 
 }  // namespace
 
+bool HasEnded(const v1::RankStatus& rank) {
+  return rank.state() == v1::RANK_STATE_EXITED || rank.state() == v1::RANK_STATE_KILLED;
+}
+
 bool IsSafeName(const std::string& name) {
   return !name.empty() && name.size() <= 64 && name[0] != '.' &&
          std::all_of(name.begin(), name.end(), [](unsigned char c) {

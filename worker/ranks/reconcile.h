@@ -14,6 +14,9 @@ namespace muster::ranks {
 std::string Refusal(const v1::Desired& wish, const worker::AttemptRecord* record,
                     const std::string& owner);
 
+// Whether the rank has run and runs no more.
+bool HasEnded(const v1::RankStatus& rank);
+
 // Whether ids may become folder names: 1 to 64 of [A-Za-z0-9._-], not starting with a dot.
 bool IsSafeName(const std::string& name);
 
