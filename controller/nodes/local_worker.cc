@@ -61,6 +61,7 @@ std::vector<std::string> Environment(const std::string& state_parent) {
 
 std::vector<char*> Pointers(std::vector<std::string>& words) {
   std::vector<char*> out;
+  out.reserve(words.size() + 1);
   for (std::string& word : words) out.push_back(word.data());
   out.push_back(nullptr);
   return out;

@@ -27,9 +27,25 @@ grpc::ChannelArguments ChannelArguments() {
   return arguments;
 }
 
+// gRPC's words for a connection that has gone, in ours.
+std::string Explain(const std::string& message) {
+  const auto says = [&message](const char* words) {
+    return message.find(words) != std::string::npos;
+  };
+  if (says("keepalive watchdog")) {
+    return "no sign of life for some seconds: the network is cut, or the worker or its machine is "
+           "stopped";
+  }
+  if (says("Socket closed") || says("Connection reset") || says("recvmsg") || says("GOAWAY")) {
+    return "the worker ended or closed the connection (" + message + ")";
+  }
+  return message;
+}
+
 absl::Status ToAbsl(const grpc::Status& status) {
   if (status.ok()) return absl::UnavailableError("the worker closed the stream");
-  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                      Explain(status.error_message()));
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ absl::Status StreamLink::Connect(bool& up) {
     absl::MutexLock lock(&mutex_);
     session_ = session;
   }
-  const absl::Status why = session->Run(std::move(connection), stop_, session);
+  absl::Status why = session->Run(std::move(connection), stop_, session);
   {
     absl::MutexLock lock(&mutex_);
     session_.reset();

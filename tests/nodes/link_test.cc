@@ -10,6 +10,7 @@
 #include "controller/nodes/link_factory.h"
 #include "tests/nodes/fake_worker.h"
 #include "tests/nodes/recorder.h"
+#include "tests/nodes/relay.h"
 
 namespace muster::nodes {
 namespace {
@@ -136,6 +137,18 @@ TEST_F(LinkTest, ADeadSocketIsGivenUp) {
   const auto link = Link(ntohs(address.sin_port));
   ASSERT_TRUE(recorder_.WaitFor("lost"));
   EXPECT_NE(recorder_.Last("lost").find("no hello"), std::string::npos) << recorder_.Last("lost");
+}
+
+// Without keepalive an idle stream over a dead network stays "up" for ever.
+TEST_F(LinkTest, ASilentPartitionIsNoticed) {
+  FakeWorker worker(WorkerScript{});
+  Relay relay(worker.port());
+  const auto link = Link(relay.port());
+  ASSERT_TRUE(recorder_.WaitFor("up"));
+  relay.Freeze();
+  ASSERT_TRUE(recorder_.WaitFor("lost"));
+  EXPECT_NE(recorder_.Last("lost").find("no sign of life"), std::string::npos)
+      << recorder_.Last("lost");
 }
 
 TEST_F(LinkTest, AnotherProtocolIsExplainedAndNotTriedAtSpeed) {
