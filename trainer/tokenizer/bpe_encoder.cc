@@ -8,7 +8,7 @@ namespace muster::tokenizer {
 namespace {
 
 constexpr uint32_t kNoRank = std::numeric_limits<uint32_t>::max();
-constexpr size_t kCacheEntries = size_t{1} << 14;
+constexpr size_t kCacheEntries = size_t{1} << 16;
 // Above it the heap is faster than scanning for the lowest rank again and again.
 constexpr size_t kShortWord = 96;
 
@@ -34,7 +34,7 @@ void BpeEncoder::Encode(std::string_view word, std::vector<int32_t>& ids) {
   const WordKey key = WordKey::Of(word);
   CacheEntry& entry = cache_[key.Hash() & (kCacheEntries - 1)];
   if (entry.key == key) {
-    ids.insert(ids.end(), entry.ids, entry.ids + entry.count);
+    for (uint32_t i = 0; i < entry.count; ++i) ids.push_back(entry.ids[i]);
     return;
   }
   const size_t before = ids.size();

@@ -78,7 +78,7 @@ class BpeEncoder {
 
  private:
   struct CacheEntry {
-    static constexpr size_t kMaxIds = 6;
+    static constexpr size_t kMaxIds = 4;
     WordKey key;
     uint32_t count = 0;
     int32_t ids[kMaxIds];
