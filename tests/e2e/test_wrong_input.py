@@ -136,7 +136,7 @@ def test_port_taken_while_the_job_starts_is_named(cluster):
 def test_wrong_trainer_flag_is_refused_before_anything_starts(cluster, flag, texts):
     recipe = SOURCE / "recipes/tiny_cpu.toml"
     for command in ("plan", "submit"):
-        err = refused(cluster, command, recipe, "--hostfile", cluster.hostfile(), "--flag", flag)
+        err = refused(cluster, command, recipe, "--hostfile", cluster.hostfile(), "--workdir", SOURCE, "--flag", flag)
         for text in texts:
             assert text in err
 
