@@ -48,10 +48,8 @@ bool IsLocal(std::filesystem::path path) {
   return true;
 }
 
-absl::Status MakePrivateDir(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-  if (error) return PosixError("make the folder of " + path, error.value());
+// In /var/tmp anybody can make a folder of our name first.
+absl::Status MakePrivate(const std::string& path) {
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return PosixError("make folder " + path);
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0) return PosixError("stat " + path);
@@ -61,9 +59,25 @@ absl::Status MakePrivateDir(const std::string& path) {
                                          ", not to us: remove it, or set MUSTER_STATE to a folder "
                                          "of yours");
   }
-  if ((info.st_mode & 077) != 0 && chmod(path.c_str(), 0700) != 0)
+  if ((info.st_mode & 077) != 0 && chmod(path.c_str(), 0700) != 0) {
     return PosixError("chmod " + path);
+  }
   return absl::OkStatus();
+}
+
+// The folder of this user's nodes and controller in /var/tmp.
+std::string UserDirName() {
+  return "muster-" + std::to_string(getuid());
+}
+
+absl::Status MakeStateDir(const std::string& path) {
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  const bool ours = parent.filename() == UserDirName();
+  std::error_code error;
+  std::filesystem::create_directories(ours ? parent.parent_path() : parent, error);
+  if (error) return PosixError("make the folder of " + path, error.value());
+  if (ours) MUSTER_RETURN_IF_ERROR(MakePrivate(parent.string()));
+  return MakePrivate(path);
 }
 
 std::string Holder(int fd) {
@@ -81,7 +95,7 @@ std::string DefaultStateDir() {
   }
   const std::string xdg = Variable("XDG_STATE_HOME");
   if (!xdg.empty() && xdg.front() == '/' && IsLocal(xdg)) return xdg + "/muster";
-  return "/var/tmp/muster-" + std::to_string(getuid()) + "/controller";
+  return "/var/tmp/" + UserDirName() + "/controller";
 }
 
 std::string SocketPath(const std::string& state_dir) {
@@ -92,7 +106,7 @@ StateLock::StateLock(std::string state_dir, UniqueFd fd)
     : state_dir_(std::move(state_dir)), fd_(std::move(fd)) {}
 
 absl::StatusOr<StateLock> StateLock::Acquire(const std::string& state_dir) {
-  MUSTER_RETURN_IF_ERROR(MakePrivateDir(state_dir));
+  MUSTER_RETURN_IF_ERROR(MakeStateDir(state_dir));
   const std::string path = state_dir + "/controller.lock";
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return PosixError("open " + path);

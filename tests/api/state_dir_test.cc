@@ -47,6 +47,16 @@ TEST(StateDirTest, OneControllerAFolder) {
   EXPECT_TRUE(StateLock::Acquire(path).ok());
 }
 
+TEST(StateDirTest, TheUsersFolderIsPrivateToo) {
+  TempDir dir;
+  const std::string user = dir.File("muster-" + std::to_string(getuid()));
+  const auto lock = StateLock::Acquire(user + "/controller");
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  struct stat info {};
+  ASSERT_EQ(stat(user.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0700u);
+}
+
 TEST(StateDirTest, ADeadControllerLeavesNoLock) {
   TempDir dir;
   const pid_t child = fork();
