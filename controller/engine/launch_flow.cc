@@ -47,7 +47,10 @@ void TellRank(Context& c, JobRun& job, const v1::RankStatus& before, const v1::R
     const auto running = std::count_if(job.ranks.begin(), job.ranks.end(), [](const auto& status) {
       return status.state() == v1::RANK_STATE_RUNNING;
     });
-    const std::string rest = running == 0 ? "" : absl::StrCat("; ", Ranks(running), " still run");
+    const std::string rest = running == 0
+                                 ? ""
+                                 : absl::StrCat("; ", Ranks(static_cast<size_t>(running)),
+                                                running == 1 ? " still runs" : " still run");
     c.Emit(job, "rank", who + DescribeExit(after) + rest, IsFailure(after) ? "error" : "note", host,
            after.rank());
   } else if (after.state() == v1::RANK_STATE_KILLED) {

@@ -116,7 +116,15 @@ void Compare(Context& c, JobRun& job) {
     Reject(c, job, v1::CAUSE_PREFLIGHT_FAILED, errors, host);
     return;
   }
-  job.master_port = job.nodes.front().probe->port();
+  const v1::ProbeResult& head = *job.nodes.front().probe;
+  if (head.port() == 0) {  // with the check of the port skipped: still no rank could meet another
+    Reject(c, job, v1::CAUSE_PREFLIGHT_FAILED,
+           absl::StrCat("the head ", job.nodes.front().host.host(),
+                        " could hold no port for the ranks: ", head.port_error()),
+           job.nodes.front().host.host());
+    return;
+  }
+  job.master_port = head.port();
   if (const auto status = ValidateRankSpecs(c.state(), job); !status.ok()) {
     Reject(c, job, v1::CAUSE_INVALID, std::string(status.message()));
     return;

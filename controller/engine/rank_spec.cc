@@ -12,6 +12,9 @@
 namespace muster::engine {
 namespace {
 
+// What one message to a node can hold (worker.proto: 1 MiB), with some room for the rest of it.
+constexpr size_t kMaxNodeSpecBytes = (size_t{1} << 20) - 4096;
+
 void Add(v1::RankSpec& spec, std::string_view name, std::string value) {
   v1::EnvVar& variable = *spec.add_env();
   variable.set_name(std::string(name));
@@ -37,8 +40,18 @@ absl::StatusOr<v1::RankSpec> MakeAttemptRankSpec(const State& state, const JobRu
 }
 
 absl::Status ValidateRankSpecs(const State& state, const JobRun& job) {
-  for (const auto& rank : job.plan->ranks()) {
-    MUSTER_RETURN_IF_ERROR(MakeAttemptRankSpec(state, job, rank.rank()).status());
+  for (const auto& node : job.plan->nodes()) {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < node.num_ranks(); ++i) {
+      MUSTER_ASSIGN_OR_RETURN(const auto spec,
+                              MakeAttemptRankSpec(state, job, node.first_rank() + i));
+      bytes += spec.ByteSizeLong();
+    }
+    if (bytes <= kMaxNodeSpecBytes) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "command and environment of the ", node.num_ranks(), " ranks on ", node.host().host(),
+        " take ", bytes / 1024, " KiB, at most ", kMaxNodeSpecBytes / 1024,
+        " KiB are possible; put long arguments into a file"));
   }
   return absl::OkStatus();
 }

@@ -18,7 +18,7 @@ std::string RunId(const State& state, const JobRun& job);
 absl::StatusOr<v1::RankSpec> MakeAttemptRankSpec(const State& state, const JobRun& job,
                                                  uint32_t rank);
 
-// OK if every rank's spec can be made.
+// OK if every rank's spec can be made, and a node's fit into one message.
 absl::Status ValidateRankSpecs(const State& state, const JobRun& job);
 
 // Those of node `index`, which have been validated before.

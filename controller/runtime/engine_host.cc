@@ -2,6 +2,8 @@
 
 #include <absl/strings/str_cat.h>
 
+#include <set>
+
 #include "common/log.h"
 #include "common/version.h"
 #include "controller/engine/rank_spec.h"
@@ -30,13 +32,12 @@ Owner OwnerOf(const v1::JobSpec& spec) {
 struct EngineHost::Recorder {
   EngineHost& host;
   int64_t now_ns;
+  std::set<uint64_t>& touched;  // jobs to persist, once, as they are after the event
 
   void Later(std::function<void()> effect) const { host.effects_.push_back(std::move(effect)); }
   const engine::JobRun& Job(uint64_t id) const { return host.state_.jobs.at(id); }
 
-  void operator()(const engine::PersistJob& action) const {
-    host.unsaved_.jobs[action.job] = ToRecord(Job(action.job));
-  }
+  void operator()(const engine::PersistJob& action) const { touched.insert(action.job); }
   void operator()(const engine::PersistRank& action) const {
     const engine::JobRun& job = Job(action.job);
     host.unsaved_.ranks[{action.job, action.rank}] = {job.id, job.attempt, job.ranks[action.rank]};
@@ -116,7 +117,9 @@ void EngineHost::Handle(decltype(engine::Event::what) what) {
   const int64_t now_ns = world_.clock.RealtimeNs();
   engine::Step step = engine::Reduce(std::move(state_), {now_ns, std::move(what)});
   state_ = std::move(step.state);
-  for (const auto& action : step.actions) std::visit(Recorder{*this, now_ns}, action);
+  std::set<uint64_t> touched;
+  for (const auto& action : step.actions) std::visit(Recorder{*this, now_ns, touched}, action);
+  for (const uint64_t job : touched) unsaved_.jobs[job] = ToRecord(state_.jobs.at(job));
 }
 
 void EngineHost::Flush() {

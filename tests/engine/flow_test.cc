@@ -139,6 +139,16 @@ TEST_F(Flow, AFindingRefusesTheJob) {
   EXPECT_EQ(Outcome(job).host(), "n2");
 }
 
+TEST_F(Flow, NoPortMeansNoStartEvenIfTheCheckIsSkipped) {
+  sim_.node("n1").faults.port_error = "10.0.0.1: Cannot assign requested address";
+  const uint64_t job = sim_.Submit({"n1"}, 1, {"port"});
+  sim_.Settle();
+  ExpectEnd(job, v1::JOB_STATE_FAILED, v1::CAUSE_PREFLIGHT_FAILED, 120);
+  EXPECT_EQ(
+      Outcome(job).message(),
+      "the head n1 could hold no port for the ranks: 10.0.0.1: Cannot assign requested address");
+}
+
 TEST_F(Flow, UnknownSlotsAreTheDevicesFound) {
   sim_.node("n1").faults.devices = 2;
   sim_.node("n2").faults.devices = 2;

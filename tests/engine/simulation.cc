@@ -21,8 +21,10 @@ Simulation::Simulation(const std::vector<std::string>& hosts) {
     hosts_.emplace(host, HostSim{FakeNode(host), false, false, false, {}, {}});
 }
 
-uint64_t Simulation::Submit(const std::vector<std::string>& hosts, uint32_t slots) {
+uint64_t Simulation::Submit(const std::vector<std::string>& hosts, uint32_t slots,
+                            const std::vector<std::string>& skip_checks) {
   v1::JobSpec spec;
+  for (const auto& check : skip_checks) spec.add_skip_checks(check);
   for (const auto& name : hosts) {
     auto& host = *spec.mutable_inventory()->add_hosts();
     host.set_host(name);

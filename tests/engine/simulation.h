@@ -21,7 +21,8 @@ class Simulation {
   explicit Simulation(const std::vector<std::string>& hosts);
 
   // A job of one rank on each slot of these hosts. Its plan is made as the planner would.
-  uint64_t Submit(const std::vector<std::string>& hosts, uint32_t slots = 1);
+  uint64_t Submit(const std::vector<std::string>& hosts, uint32_t slots = 1,
+                  const std::vector<std::string>& skip_checks = {});
   // The same without a plan: slots are those of the nodes' devices.
   uint64_t SubmitUnplanned(const std::vector<std::string>& hosts);
   void Stop(uint64_t job, std::optional<engine::milliseconds> grace = std::nullopt);

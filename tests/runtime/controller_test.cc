@@ -163,6 +163,10 @@ TEST_F(ControllerTest, AWrongSubmitLeavesNothing) {
   spec = Spec({"n1"});
   spec.add_command("{locl_rank}");
   EXPECT_EQ(controller_->Submit(spec).status().code(), absl::StatusCode::kInvalidArgument);
+  spec = Spec({"n1"}, 8);
+  spec.add_command(std::string(200'000, 'x'));
+  EXPECT_THAT(std::string(controller_->Submit(spec).status().message()),
+              AllOf(HasSubstr("the 8 ranks on n1 take 15"), HasSubstr("KiB, at most 1020 KiB")));
   spec = Spec({});
   EXPECT_THAT(std::string(controller_->Submit(spec).status().message()), HasSubstr("no hosts"));
   spec = Spec({"n1"});
