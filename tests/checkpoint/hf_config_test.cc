@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "trainer/checkpoint/durable_file.h"
 #include "trainer/config/error.h"
@@ -67,6 +68,36 @@ std::string ErrorOf(const std::string& json) {
     return error.what();
   }
   return "no error";
+}
+
+// A sound config with `change` merged into it.
+std::string Changed(const std::string& change) {
+  nlohmann::json json =
+      nlohmann::json::parse(HfConfigFromModel(Golden("config.json"), 512, "float32"));
+  json.merge_patch(nlohmann::json::parse(change));
+  return json.dump();
+}
+
+TEST(HfConfig, RefusesNumbersThatMakeNoModel) {
+  using ::testing::HasSubstr;
+  EXPECT_EQ(ErrorOf(Changed("{}")), "no error");
+  EXPECT_THAT(ErrorOf(Changed(R"({"hidden_size": 0})")), HasSubstr("not positive"));
+  EXPECT_THAT(ErrorOf(Changed(R"({"head_dim": -16})")), HasSubstr("not positive"));
+  EXPECT_THAT(ErrorOf(Changed(R"({"num_attention_heads": 0})")), HasSubstr("not positive"));
+  EXPECT_THAT(ErrorOf(Changed(R"({"rope_theta": 0})")), HasSubstr("'rope_theta'"));
+  EXPECT_THAT(ErrorOf(Changed(R"({"rms_norm_eps": -1e-5})")), HasSubstr("'rms_norm_eps'"));
+  const std::string scaling = R"({"rope_scaling": {"rope_type": "llama3", "factor": 8,
+      "original_max_position_embeddings": 64, "low_freq_factor": )";
+  EXPECT_EQ(ErrorOf(Changed(scaling + R"(1, "high_freq_factor": 4}})")), "no error");
+  EXPECT_THAT(ErrorOf(Changed(scaling + R"(4, "high_freq_factor": 4}})")),
+              HasSubstr("high_freq_factor > low_freq_factor"));
+}
+
+TEST(HfConfig, RefusesQuantisedWeights) {
+  std::string none = Changed("{}");
+  EXPECT_EQ(ErrorOf(none.insert(1, R"("quantization_config": null,)")), "no error");
+  EXPECT_THAT(ErrorOf(Changed(R"({"quantization_config": {"quant_method": "fp8"}})")),
+              ::testing::HasSubstr("quantised weights are not supported"));
 }
 
 TEST(HfConfig, RefusesOtherModels) {

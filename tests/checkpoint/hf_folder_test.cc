@@ -72,6 +72,17 @@ TEST_F(ShardedFolder, ReadsTheIndex) {
   EXPECT_TRUE(at::equal(folder.Load("y"), at::full({2}, 2.0)));
 }
 
+TEST_F(ShardedFolder, ASingleFileGoesFirstAsInTransformers) {
+  WriteIndex(R"({"x": "a.safetensors", "y": "b.safetensors"})");
+  WriteHfFolder(temp_.path(), ReadText(GoldenFolder() / "config.json"),
+                {{"x", at::full({2}, 3.0)}});
+  const HfFolder folder(temp_.path());
+  EXPECT_THAT(folder.names(), ElementsAre("x"));
+  EXPECT_TRUE(at::equal(folder.Load("x"), at::full({2}, 3.0)));
+  EXPECT_TRUE(folder.Contains("x"));
+  EXPECT_FALSE(folder.Contains("y"));
+}
+
 TEST_F(ShardedFolder, ErrorsNameTheFile) {
   EXPECT_THAT(Error(), HasSubstr("model.safetensors"));  // neither file nor index
   WriteIndex(R"({"x": "../a.safetensors"})");

@@ -134,6 +134,29 @@ TEST(HfRoundTripTest, PaddingRowsAreKeptOnLoadAndCutOnExport) {
   EXPECT_EQ(exported.back().second.size(0), 512);
 }
 
+TEST(HfLoadTest, OtherPrecisionsAreConvertedAndQuantisedWeightsRefused) {
+  const config::ModelConfig config = testing::TinyConfig(DType::kFp32);
+  const checkpoint::SafetensorsReader golden(GoldenPath("hf/model.safetensors"));
+  const auto load_as = [&](at::ScalarType dtype) {
+    auto llama = std::make_unique<model::Llama>(config, nullptr);
+    model::LoadHfWeights(
+        config, [&](const std::string& name) { return golden.Load(name).to(dtype); },
+        llama->parameters());
+    return testing::HfTensors(config, *llama, model::HfKind::kWeights);
+  };
+  for (const auto& [name, tensor] : load_as(at::kBFloat16)) {  // the golden weights are exact in it
+    EXPECT_TRUE(tensor.equal(golden.Load(name))) << name;
+  }
+  try {
+    load_as(at::kFloat8_e4m3fn);
+    FAIL() << "loaded FP8 codes without their scales";
+  } catch (const std::invalid_argument& e) {
+    EXPECT_STREQ(e.what(),
+                 "tensor 'model.embed_tokens.weight' is Float8_e4m3fn: quantised weights are not "
+                 "supported");
+  }
+}
+
 TEST(HfLoadTest, AShapeThatDiffersIsNamed) {
   config::ModelConfig config = testing::TinyConfig(DType::kFp32);
   config.ffn_hidden_size = 144;

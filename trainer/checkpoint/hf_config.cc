@@ -32,6 +32,10 @@ void CheckKind(const Json& json) {
   if (type != "llama") throw CheckpointError("'model_type' is '" + type + "', wanted 'llama'");
   const auto act = Get<std::string>(json, "hidden_act", "silu");
   if (act != "silu") throw CheckpointError("'hidden_act' is '" + act + "', wanted 'silu'");
+  if (json.contains("quantization_config") && !json.at("quantization_config").is_null()) {
+    throw CheckpointError(
+        "'quantization_config' is set: quantised weights are not supported; use the bf16 folder");
+  }
   for (const char* bias : {"attention_bias", "mlp_bias"}) {
     if (Get(json, bias, false))
       throw CheckpointError(std::string("'") + bias + "' is set: biases are not supported");
@@ -46,6 +50,7 @@ void ReadRope(const Json& json, config::ModelConfig& model) {
                         : has_scaling                                 ? json.at("rope_scaling")
                                                                       : none;
   model.rotary_base = Get(scaling, "rope_theta", Get(json, "rope_theta", 10000.0));
+  if (!(model.rotary_base > 0)) throw CheckpointError("'rope_theta' is not positive");
   const auto type =
       Get<std::string>(scaling, "rope_type", Get<std::string>(scaling, "type", "default"));
   if (type == "default") return;
@@ -58,6 +63,13 @@ void ReadRope(const Json& json, config::ModelConfig& model) {
   rope.high_freq_factor = Require<double>(scaling, "high_freq_factor");
   rope.original_max_position_embeddings =
       Require<int64_t>(scaling, "original_max_position_embeddings");
+  if (!(rope.factor > 0) || !(rope.low_freq_factor > 0) ||
+      !(rope.high_freq_factor > rope.low_freq_factor) ||
+      rope.original_max_position_embeddings <= 0) {
+    throw CheckpointError(
+        "rotary scaling: wants factor > 0, high_freq_factor > low_freq_factor > 0 and a positive "
+        "original_max_position_embeddings");
+  }
 }
 
 config::ModelConfig Read(const Json& json) {
@@ -70,14 +82,16 @@ config::ModelConfig Read(const Json& json) {
   model.num_query_groups = Get(json, "num_key_value_heads", model.num_attention_heads);
   model.padded_vocab_size = Require<int64_t>(json, "vocab_size");
   model.max_position_embeddings = Require<int64_t>(json, "max_position_embeddings");
+  if (model.num_attention_heads <= 0) throw CheckpointError("a size is not positive");
+  model.kv_channels = Get(json, "head_dim", model.hidden_size / model.num_attention_heads);
   for (const int64_t size :
-       {model.num_layers, model.hidden_size, model.ffn_hidden_size, model.num_attention_heads,
-        model.num_query_groups, model.padded_vocab_size, model.max_position_embeddings}) {
+       {model.num_layers, model.hidden_size, model.ffn_hidden_size, model.num_query_groups,
+        model.kv_channels, model.padded_vocab_size, model.max_position_embeddings}) {
     if (size <= 0) throw CheckpointError("a size is not positive");
   }
-  model.kv_channels = Get(json, "head_dim", model.hidden_size / model.num_attention_heads);
   model.norm_epsilon = Get(json, "rms_norm_eps", 1e-6);
   model.untie_embeddings_and_output_weights = !Get(json, "tie_word_embeddings", false);
+  if (!(model.norm_epsilon >= 0)) throw CheckpointError("'rms_norm_eps' is negative");
   ReadRope(json, model);
   return model;
 }

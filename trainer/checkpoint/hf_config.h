@@ -11,8 +11,8 @@
 namespace muster::checkpoint {
 
 // Sizes and numerics of the model; padded_vocab_size holds the file's vocab_size. Throws
-// CheckpointError naming the key: not JSON, a key missing or of another type, a model that is not a
-// Llama or has biases.
+// CheckpointError naming the key: not JSON, a key missing or of another type, a size that makes no
+// model, a model that is not a Llama, has biases or quantised weights.
 config::ModelConfig ModelFromHfConfig(const std::string& json);
 
 // The text of a config.json in the classic layout, which every version of transformers reads.

@@ -1,6 +1,7 @@
 #include "trainer/checkpoint/hf_folder.h"
 
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "common/suggest.h"
 #include "trainer/checkpoint/durable_file.h"
@@ -54,7 +55,10 @@ config::ModelConfig ReadHfModel(const fs::path& folder) {
 }
 
 HfFolder::HfFolder(const fs::path& folder) : folder_(folder), model_(ReadHfModel(folder)) {
-  if (fs::exists(folder / kShardIndex)) {
+  // A single file goes before shards, as in transformers: --save-hf into a folder that had shards
+  // is read back.
+  std::error_code ignored;
+  if (!fs::exists(folder / kSingle, ignored) && fs::exists(folder / kShardIndex, ignored)) {
     std::map<std::string, std::shared_ptr<const SafetensorsReader>> files;
     for (const auto& [name, file] : ReadWeightMap(folder / kShardIndex)) {
       auto& reader = files[file];

@@ -14,7 +14,7 @@
 
 namespace muster::checkpoint {
 
-// A folder with config.json and model.safetensors, or shards listed in
+// A folder with config.json and model.safetensors, or else shards listed in
 // model.safetensors.index.json. Immutable after construction. Throws CheckpointError naming the
 // file.
 class HfFolder {
@@ -24,6 +24,7 @@ class HfFolder {
   const config::ModelConfig& model() const { return model_; }
   // In name order.
   std::vector<std::string> names() const;
+  bool Contains(const std::string& name) const { return readers_.contains(name); }
   // The tensor in the dtype of the file, its own copy.
   at::Tensor Load(const std::string& name) const;
 

@@ -153,6 +153,14 @@ bool ResumeFrom(Run& run, Start& start) {
 void LoadHuggingFace(Run& run) {
   OnFirstRank(run, "load the Hugging Face folder", [&run] {
     const checkpoint::HfFolder folder(run.config().load_hf);
+    if (run.config().model.untie_embeddings_and_output_weights &&
+        !folder.Contains("lm_head.weight")) {
+      throw CheckpointError(fmt::format(
+          "{}: no tensor 'lm_head.weight', so its head is the word embedding; leave out "
+          "--untie-embeddings-and-output-weights, or set \"tie_word_embeddings\": true in its "
+          "config.json",
+          run.config().load_hf));
+    }
     try {
       model::LoadHfWeights(
           run.config().model, [&folder](const std::string& name) { return folder.Load(name); },
@@ -200,15 +208,15 @@ void SaveHuggingFace(Run& run) {
   OnFirstRank(run, "write the Hugging Face folder", [&run] {
     const TrainConfig& c = run.config();
     const bool bf16 = c.model.params_dtype == config::DType::kBf16;
+    const bool fp64 = c.model.params_dtype == config::DType::kFp64;
+    const char* const dtype = bf16 ? "bfloat16" : fp64 ? "float64" : "float32";
     std::vector<NamedTensor> tensors;
     for (auto& [name, tensor] :
          model::ToHf(c.model, run.model->parameters(), model::HfKind::kWeights, c.vocab_size)) {
       tensors.push_back({name, bf16 ? tensor.to(at::kBFloat16) : tensor});
     }
-    checkpoint::WriteHfFolder(
-        c.save_hf,
-        checkpoint::HfConfigFromModel(c.model, c.vocab_size, bf16 ? "bfloat16" : "float32"),
-        tensors);
+    checkpoint::WriteHfFolder(c.save_hf,
+                              checkpoint::HfConfigFromModel(c.model, c.vocab_size, dtype), tensors);
   });
 }
 

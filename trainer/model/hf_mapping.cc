@@ -64,6 +64,21 @@ void RequireShape(const std::string& name, const at::Tensor& tensor, at::IntArra
                               ", the model needs " + ShapeText(expected));
 }
 
+// Anything but plain numbers is a quantised weight, whose scales lie in other tensors.
+void RequirePlain(const std::string& name, const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kFloat:
+    case at::kBFloat16:
+    case at::kHalf:
+    case at::kDouble:
+      return;
+    default:
+      throw std::invalid_argument("tensor '" + name + "' is " +
+                                  c10::toString(tensor.scalar_type()) +
+                                  ": quantised weights are not supported");
+  }
+}
+
 // Views of our tensor, one for each Hugging Face tensor, whose rows in order are that tensor's
 // rows. `vocab_size`: rows of embedding and head.
 std::vector<at::Tensor> Parts(const config::ModelConfig& config, Layout layout,
@@ -106,6 +121,7 @@ void LoadHfWeights(const config::ModelConfig& config, const HfSource& source,
       const std::vector<int64_t> shape =
           ours.dim() == 1 ? std::vector<int64_t>{ours.size(0)}
                           : std::vector<int64_t>{parts[i].numel() / ours.size(1), ours.size(1)};
+      RequirePlain(mapping.names[i], theirs[i]);
       RequireShape(mapping.names[i], theirs[i], shape);
       parts[i].copy_(theirs[i].reshape(parts[i].sizes()));
     }
