@@ -181,6 +181,30 @@ TEST(CheckpointStore, PutsPartsOfATensorTogether) {
   EXPECT_TRUE(at::equal(loaded, whole));
 }
 
+TEST(CheckpointStore, AShardOfAnotherShapeThanTheIndexSaysIsRefused) {
+  const TempFolder root;
+  Save(root.path(), 10);
+  FoundCheckpoint found = *FindNewestWhole(root.path()).found;
+  found.index.tensors["model.w"].shape = found.index.tensors["model.w"].parts[0].shape = {4, 4};
+  try {
+    LoadTensors(found, {{"model.w", at::zeros({4, 4})}});
+    FAIL();
+  } catch (const CheckpointError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("its shard holds F32 [3, 4] instead of F32 [4, 4]"));
+  }
+}
+
+TEST(CheckpointStore, AFailedSaveLeavesNothingBehind) {
+  const TempFolder root;
+  Save(root.path(), 10);
+  CheckpointIndex index;
+  index.progress.iteration = 20;
+  // A dtype that the format does not know fails after the folder was made.
+  EXPECT_ANY_THROW(SaveCheckpoint(root.path(), index, {{"c", at::zeros({2}, at::kComplexFloat)}}));
+  EXPECT_FALSE(fs::exists(root.path() / ".iter_0000020.tmp"));
+  EXPECT_EQ(Resumed(root.path()), 10);
+}
+
 TEST(CheckpointStore, AFolderThatCantBeMadeIsAnError) {
   const TempFolder root;
   std::ofstream(root.path() / "file") << "x";

@@ -46,7 +46,7 @@ std::vector<int64_t> Iterations(const fs::path& root) {
     const auto iteration = ToNumber(std::string_view(name).substr(5));
     if (iteration && name == IterationFolder(*iteration)) iterations.push_back(*iteration);
   }
-  if (error && fs::exists(root))
+  if (error && error != std::errc::no_such_file_or_directory)
     throw CheckpointError("read folder " + root.string() + ": " + error.message());
   std::sort(iterations.rbegin(), iterations.rend());
   return iterations;
@@ -98,6 +98,16 @@ at::Tensor Region(at::Tensor whole, const TensorPart& part) {
   return whole;
 }
 
+void WriteFolder(const fs::path& folder, CheckpointIndex index,
+                 const std::vector<NamedTensor>& tensors) {
+  MakeFolder(folder);
+  const FileSummary shard = WriteSafetensors(folder / kShard, tensors);
+  index.shards = {{kShard, shard.bytes, shard.crc32c}};
+  index.tensors.clear();
+  FillTensors(index, tensors);
+  ReplaceFile(folder / kIndex, ToJson(index));
+}
+
 }  // namespace
 
 std::string IterationFolder(int64_t iteration) {
@@ -108,25 +118,25 @@ std::string IterationFolder(int64_t iteration) {
 
 void SaveCheckpoint(const fs::path& root, CheckpointIndex index,
                     const std::vector<NamedTensor>& tensors) {
-  const std::string name = IterationFolder(index.progress.iteration);
+  const int64_t iteration = index.progress.iteration;
+  const std::string name = IterationFolder(iteration);
   const fs::path temporary = root / ("." + name + ".tmp");
   std::error_code ignored;
   fs::remove_all(temporary, ignored);  // of a save that was killed
-  MakeFolder(temporary);
-
-  const FileSummary shard = WriteSafetensors(temporary / kShard, tensors);
-  index.shards = {{kShard, shard.bytes, shard.crc32c}};
-  index.tensors.clear();
-  FillTensors(index, tensors);
-  ReplaceFile(temporary / kIndex, ToJson(index));
+  try {
+    WriteFolder(temporary, std::move(index), tensors);
+  } catch (...) {
+    fs::remove_all(temporary, ignored);  // a full disk is not kept full
+    throw;
+  }
 
   // A folder can't be renamed over another: an older checkpoint of this iteration steps aside
   // first.
   const fs::path replaced = root / ("." + name + ".old");
   fs::remove_all(replaced, ignored);
-  if (fs::exists(root / name)) DurableRename(root / name, replaced);
+  if (fs::exists(root / name, ignored)) DurableRename(root / name, replaced);
   DurableRename(temporary, root / name);
-  ReplaceFile(root / kTracker, std::to_string(index.progress.iteration) + "\n");
+  ReplaceFile(root / kTracker, std::to_string(iteration) + "\n");
   fs::remove_all(replaced, ignored);
 }
 
@@ -172,7 +182,12 @@ void LoadTensors(const FoundCheckpoint& checkpoint, const std::vector<NamedTenso
       fail("is " + entry.dtype + ", this model's is " + DTypeName(tensor.scalar_type()));
     }
     for (const TensorPart& part : entry.parts) {
-      Region(tensor, part).copy_(reader(part.shard).View(name));
+      const at::Tensor piece = reader(part.shard).View(name);
+      if (piece.sizes().vec() != part.shape || piece.scalar_type() != tensor.scalar_type()) {
+        fail("its shard holds " + DTypeName(piece.scalar_type()) + " " + ShapeText(piece.sizes()) +
+             " instead of " + entry.dtype + " " + ShapeText(part.shape));
+      }
+      Region(tensor, part).copy_(piece);
     }
   }
 }

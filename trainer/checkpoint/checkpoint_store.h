@@ -19,8 +19,9 @@
 
 namespace muster::checkpoint {
 
-// Writes one checkpoint and publishes it. `index` comes without shards and tensors; they are filled
-// from `tensors`. Replaces a checkpoint of the same iteration.
+// Writes one checkpoint and publishes it; a failure leaves nothing of it behind. `index` comes
+// without shards and tensors; they are filled from `tensors`. Replaces a checkpoint of the same
+// iteration.
 void SaveCheckpoint(const std::filesystem::path& root, CheckpointIndex index,
                     const std::vector<NamedTensor>& tensors);
 
