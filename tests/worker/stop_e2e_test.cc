@@ -131,7 +131,7 @@ TEST_F(StopE2e, ManyRanksStopInParallel) {
     ASSERT_TRUE(client_->WaitText(rank, v1::STREAM_STDOUT, "ready", 20s));
   }
   TimedStop(Job("9"), 1);
-  EXPECT_LT(took_, 3);
+  EXPECT_LT(took_, 5);  // one after another would take 8 s
 }
 
 TEST_F(StopE2e, AnotherControllersRanksAreNotTouched) {

@@ -126,7 +126,7 @@ TEST_F(StreamsE2e, ArgumentsAreByteExact) {
 }
 
 TEST_F(StreamsE2e, StdinIsAtItsEnd) {
-  EXPECT_NE(Output(Job("10"), Golden("read_stdin")).find("0"), std::string::npos);
+  EXPECT_NE(Output(Job("10"), Golden("read_stdin")).find('0'), std::string::npos);
 }
 
 TEST_F(StreamsE2e, ARankInheritsACleanWorld) {

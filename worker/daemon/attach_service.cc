@@ -62,9 +62,8 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
       FinishIfIdle();
       return;
     }
-    reactor_.Post([this, self = self_, message = std::move(request_)]() mutable {
-      handlers_.message(self, std::move(message));
-    });
+    reactor_.Post(
+        [this, self = self_, message = std::move(request_)] { handlers_.message(self, message); });
     request_.Clear();
   }
 

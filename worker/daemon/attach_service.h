@@ -14,7 +14,7 @@ namespace muster::worker {
 class AttachService final : public v1::Worker::CallbackService {
  public:
   struct Handlers {
-    std::function<void(const std::shared_ptr<Session>&, v1::AttachRequest)> message;
+    std::function<void(const std::shared_ptr<Session>&, const v1::AttachRequest&)> message;
     std::function<void(const std::shared_ptr<Session>&)> writable;
     std::function<void(const std::shared_ptr<Session>&)> closed;
   };

@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<AttemptRunner>> AttemptRunner::Create(const NodeC
     }
   }
   return std::unique_ptr<AttemptRunner>(
-      new AttemptRunner(node, folder, std::move(record), AckRecord(), std::move(callbacks)));
+      new AttemptRunner(node, folder, record, AckRecord(), std::move(callbacks)));
 }
 
 absl::StatusOr<std::unique_ptr<AttemptRunner>> AttemptRunner::Load(const NodeContext& node,
@@ -73,14 +73,15 @@ absl::StatusOr<std::unique_ptr<AttemptRunner>> AttemptRunner::Load(const NodeCon
     record.set_deadline_ns(0);
     record.clear_cgroup();
   }
-  std::unique_ptr<AttemptRunner> runner(new AttemptRunner(
-      node, folder, std::move(record), ranks::LoadAcks(folder), std::move(callbacks)));
+  std::unique_ptr<AttemptRunner> runner(
+      new AttemptRunner(node, folder, record, ranks::LoadAcks(folder), std::move(callbacks)));
   if (!runner->Forgotten()) runner->AdoptShims();
   return runner;
 }
 
-AttemptRunner::AttemptRunner(const NodeContext& node, std::string folder, AttemptRecord record,
-                             const AckRecord& acks, Callbacks callbacks)
+AttemptRunner::AttemptRunner(const NodeContext& node, std::string folder,
+                             const AttemptRecord& record, const AckRecord& acks,
+                             Callbacks callbacks)
     : node_(node),
       folder_(std::move(folder)),
       callbacks_(std::move(callbacks)),

@@ -67,7 +67,7 @@ class AttemptRunner : private ranks::AttemptEffects {
   bool Forgotten() const { return record().forgotten_ns() != 0; }
 
  private:
-  AttemptRunner(const NodeContext& node, std::string folder, AttemptRecord record,
+  AttemptRunner(const NodeContext& node, std::string folder, const AttemptRecord& record,
                 const AckRecord& acks, Callbacks callbacks);
   void AdoptShims();
   void TakeStatus(uint32_t rank, const shim::ShimStatus& status);

@@ -58,6 +58,7 @@ void DeviceProbe::Start() {
   posix_spawnattr_setsigdefault(&attributes, &signals);
   std::vector<std::string> words = facts::NvidiaSmiCommand();
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   const int error = posix_spawnp(&tool_, argv[0], &actions, &attributes, argv.data(), environ);

@@ -21,7 +21,6 @@
 namespace {
 
 using muster::UniqueFd;
-using muster::worker::Options;
 
 constexpr int kCannotServe = 2;
 

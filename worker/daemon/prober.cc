@@ -38,7 +38,8 @@ void ResolveProgram(const std::string& program, const std::string& working_dir,
   const std::string search = path_variable == nullptr ? shim::kDefaultPath : path_variable;
   std::string reason = "No such file or directory";
   for (const std::string& candidate : shim::ProgramCandidates(program, search)) {
-    const std::string path = candidate.starts_with("/") ? candidate : working_dir + "/" + candidate;
+    std::string path = candidate;
+    if (!path.starts_with("/")) path.insert(0, working_dir + "/");
     struct stat info;
     if (stat(path.c_str(), &info) != 0) {
       if (errno != ENOENT && errno != ENOTDIR) reason = ErrnoText();

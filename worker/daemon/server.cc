@@ -88,13 +88,13 @@ struct Server::Parts {
              Tag(state.path), ranks::BaseEnvironment(environ)},
         devices(reactor, options.fake_devices),
         worker(node,
-               [this, &options, &state](std::function<void(v1::WorkerHello)> done) {
+               [this, &options, &state](const std::function<void(v1::WorkerHello)>& done) {
                  devices.Ask([this, &options, &state, done](const auto& found) {
                    done(MakeHello(options, state, reactor.clock(), found));
                  });
                }),
-        service(reactor, {[this](const auto& session, auto message) {
-                            worker.OnMessage(session, std::move(message));
+        service(reactor, {[this](const auto& session, const auto& message) {
+                            worker.OnMessage(session, message);
                           },
                           [this](const auto& session) { worker.OnWritable(session); },
                           [this](const auto& session) { worker.OnClosed(session); }}) {}

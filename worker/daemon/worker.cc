@@ -45,13 +45,11 @@ void Worker::LoadAttempts() {
 }
 
 AttemptRunner::Callbacks Worker::RunnerCallbacks(const v1::AttemptId& id) {
-  const std::string name = ranks::AttemptName(id);
-  const std::string controller = id.controller_id();
-  return {[this, name] {
+  return {[this, name = ranks::AttemptName(id)] {
             const auto it = attempts_.find(name);
             if (it != attempts_.end()) SendObserved(*it->second);
           },
-          [this, controller] { PumpLogs(controller); }};
+          [this, controller = id.controller_id()] { PumpLogs(controller); }};
 }
 
 Session* Worker::SessionOf(const std::string& controller_id) const {
@@ -64,7 +62,7 @@ Session* Worker::WelcomedSessionOf(const std::string& controller_id) const {
   return session != nullptr && session->welcomed ? session : nullptr;
 }
 
-void Worker::OnMessage(const std::shared_ptr<Session>& session, v1::AttachRequest message) {
+void Worker::OnMessage(const std::shared_ptr<Session>& session, const v1::AttachRequest& message) {
   if (message.has_hello()) {
     TakeHello(session, message.hello());
   } else if (session->controller_id.empty()) {

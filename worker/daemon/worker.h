@@ -27,7 +27,7 @@ class Worker {
   void LoadAttempts();
 
   // From the transport. A session is known from its first message on, and forgotten by OnClosed.
-  void OnMessage(const std::shared_ptr<Session>& session, v1::AttachRequest message);
+  void OnMessage(const std::shared_ptr<Session>& session, const v1::AttachRequest& message);
   void OnWritable(const std::shared_ptr<Session>& session);
   void OnClosed(const std::shared_ptr<Session>& session);
 

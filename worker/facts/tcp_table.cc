@@ -16,7 +16,7 @@ namespace {
 
 constexpr unsigned kTcpListen = 0x0a;
 
-std::string StripMapped(std::string address) {
+std::string StripMapped(const std::string& address) {
   static const std::string prefix = std::string(10, '\0') + "\xff\xff";
   return address.size() == 16 && address.compare(0, 12, prefix) == 0 ? address.substr(12) : address;
 }

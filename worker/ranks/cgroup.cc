@@ -53,7 +53,7 @@ class RealCgroups : public Cgroups {
   std::string Create(const std::string& attempt_name) override {
     std::string leaf = attempt_name;
     std::replace(leaf.begin(), leaf.end(), '/', ':');
-    const std::string folder = root_ + "/" + leaf;
+    std::string folder = root_ + "/" + leaf;
     // Another daemon of this user may remove the empty root between the two calls.
     for (int i = 0; i < 3; ++i) {
       mkdir(root_.c_str(), 0755);

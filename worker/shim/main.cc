@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
       version = true;
     } else if (word == "--json") {
       json = true;
-    } else if (word.rfind("-", 0) == 0) {
+    } else if (!word.empty() && word[0] == '-') {
       return Usage("unknown option " + word);
     } else {
       folder = word;

@@ -149,7 +149,10 @@ RankChild StartRank(const RankSpec& spec) {
   Image image;
   image.candidates = ProgramCandidates(spec.argv[0], SearchPath(spec));
   image.variables.reserve(spec.env.size() + 1);
-  for (const auto& [name, value] : spec.env) image.variables.push_back(name + "=" + value);
+  for (const auto& [name, value] : spec.env) {
+    std::string& variable = image.variables.emplace_back(name);
+    variable.append("=").append(value);
+  }
   image.variables.push_back("MUSTER_EVENT_FD=" + std::to_string(kEventFd));
   for (std::string& variable : image.variables) image.envp.push_back(variable.data());
   image.envp.push_back(nullptr);
