@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,12 +37,14 @@ struct Options {
   double seconds = 10;  // of each sustained row
   std::string only;     // a prefix of row names
   std::string cache;
+  int candidates = 32;
   std::vector<std::string> references;
 };
 
 constexpr FastAccumulation kRecipe{};  // fast forward only
 constexpr FastAccumulation kAllFast{true, true, true};
 constexpr FastAccumulation kAllSplit{false, false, false};
+constexpr float kSeriesMs = 10;
 constexpr int64_t kScratchBytes = int64_t{12} << 30;
 
 LinearGemms Fp8(const fp8::cuda::LinearShape& shape, FastAccumulation fast,
@@ -91,18 +94,20 @@ class Bench {
     gemms_.Prepare(specs, scratch_.span(), stream_);
   }
 
-  // Median milliseconds of ten runs, each timed alone, after two more.
+  // Milliseconds of one run: the median of five series of runs in a row, after one series more.
   float Burst(const std::function<void()>& run) {
     std::vector<float> times;
     CudaStopwatch stopwatch;
-    for (int i = 0; i < 12; ++i) {
+    int runs = 1;
+    for (int series = 0; series < 6; ++series) {
       stopwatch.Start(stream_);
-      run();
-      const float milliseconds = stopwatch.Stop(stream_);
-      if (i >= 2) times.push_back(milliseconds);
+      for (int i = 0; i < runs; ++i) run();
+      const float milliseconds = stopwatch.Stop(stream_) / static_cast<float>(runs);
+      if (series > 0) times.push_back(milliseconds);
+      runs = std::clamp(static_cast<int>(kSeriesMs / milliseconds), 2, 50);
     }
-    std::nth_element(times.begin(), times.begin() + 5, times.end());
-    return times[5];
+    std::nth_element(times.begin(), times.begin() + 2, times.end());
+    return times[2];
   }
 
   void AddRate(const std::string& name, double flops, double milliseconds,
@@ -267,6 +272,9 @@ int Main(int argc, char** argv) {
   app.add_option("--only", options.only, "gemm, head, attention or sustained")
       ->check(CLI::IsMember({"gemm", "head", "attention", "sustained"}));
   app.add_option("--cache", options.cache, "file that keeps tuned algorithms");
+  app.add_option("--candidates", options.candidates,
+                 "algorithms timed for each product; 1: cuBLAS's first choice")
+      ->capture_default_str();
   app.add_option("--reference", options.references,
                  "NAME=VALUE=LABEL: print row NAME's ratio to VALUE, which is called LABEL");
   CLI11_PARSE(app, argc, argv);

@@ -47,7 +47,7 @@ LinearOps::LinearOps(std::string name, const fp8::cuda::LinearGemms& gemms, bool
                      cudaStream_t stream)
     : name_(std::move(name)),
       gemms_(gemms),
-      scales_(std::vector<float>{1 / kernels::cuda::ScaledDeviation(fp8::Format::kE4m3),
+      scales_(std::vector<float>{1 / kernels::cuda::ScaledDeviation(fp8::Format::kE4m3), 0, 0, 0,
                                  1 / kernels::cuda::ScaledDeviation(fp8::Format::kE5m2)}) {
   forward_ = {Left(gemms.forward, stream), Right(gemms.forward, stream), Out(gemms.forward)};
   input_gradient_.left = Left(gemms.input_gradient, stream);
@@ -66,7 +66,7 @@ LinearOps::LinearOps(std::string name, const fp8::cuda::LinearGemms& gemms, bool
 }
 
 GemmArguments LinearOps::Arguments(const Operands& operands, const float* scales) {
-  return {operands.left->get(), operands.right->get(), operands.out->get(), scales, scales + 1};
+  return {operands.left->get(), operands.right->get(), operands.out->get(), scales, scales + 4};
 }
 
 void LinearOps::Forward(const fp8::cuda::Gemms& plans, void* workspace, cudaStream_t stream) const {

@@ -26,6 +26,7 @@ namespace muster::fp8::cuda {
 namespace {
 
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -77,7 +78,7 @@ class Problem {
         left_(spec.m * spec.k * BytesOf(spec.left)),
         right_(spec.n * spec.k * BytesOf(spec.right)),
         out_(spec.m * spec.n * BytesOf(spec.out)),
-        scales_(std::vector<float>{FillOperand(spec.left, left_, 11),
+        scales_(std::vector<float>{FillOperand(spec.left, left_, 11), 0, 0, 0,
                                    FillOperand(spec.right, right_, 12)}),
         workspace_(kGemmWorkspaceBytes) {
     // What a product adds to is about as large as the product; what it must overwrite is NaN.
@@ -105,7 +106,7 @@ class Problem {
   }
 
   GemmArguments Arguments() const {
-    return {left_.get(), right_.get(), out_.get(), scales_.get<float>(), scales_.get<float>() + 1};
+    return {left_.get(), right_.get(), out_.get(), scales_.get<float>(), scales_.get<float>() + 4};
   }
   std::vector<uint8_t> Run(const GemmPlan& plan) {
     ResetOut();
@@ -127,7 +128,7 @@ class Problem {
       sum += static_cast<double>(ToFloat(spec_.left, host_left_.data(), left)) *
              static_cast<double>(ToFloat(spec_.right, host_right_.data(), right));
     }
-    if (IsFp8(spec_.left)) sum *= static_cast<double>(host_scales_[0]) * host_scales_[1];
+    if (IsFp8(spec_.left)) sum *= static_cast<double>(host_scales_[0]) * host_scales_[4];
     if (spec_.accumulate) sum += OutAt(before_, row, column);
     return sum;
   }
@@ -268,6 +269,11 @@ TEST(GemmSmallTest, ErrorsNameTheProduct) {
   EXPECT_THAT([&] { plan.Run(arguments, problem.workspace(), nullptr); },
               ThrowsMessage<CudaError>(HasSubstr("256x384x512")));
 
+  arguments = problem.Arguments();
+  arguments.left_scale_inv += 1;
+  EXPECT_THAT([&] { plan.Run(arguments, problem.workspace(), nullptr); },
+              ThrowsMessage<CudaError>(HasSubstr("aligned to 16 bytes")));
+
   Gemms tuning({.cache_file = "", .candidates = 4, .note = {}});
   EXPECT_THAT([&] { tuning.Prepare(std::span(&spec, 1), {}, nullptr); },
               ThrowsMessage<CudaError>(HasSubstr("of scratch")));
@@ -297,13 +303,15 @@ class GemmCacheTest : public ::testing::Test {
   // Tunes the spec with the cache file; gives the notes.
   std::vector<std::string> TuneOnce() {
     std::vector<std::string> notes;
-    Gemms gemms({.cache_file = folder_ / "gemms.txt",
-                 .candidates = 8,
-                 .note = [&notes](const std::string& note) { notes.push_back(note); }});
+    Gemms gemms({.cache_file = File(), .candidates = 8, .note = [&notes](const std::string& note) {
+                   notes.push_back(note);
+                 }});
     Problem problem(spec_);
     EXPECT_GE(problem.Sqnr(problem.Run(Prepare(gemms, spec_))), 50);
     return notes;
   }
+
+  std::filesystem::path File() const { return folder_ / "gemms.txt"; }
 
   const GemmSpec spec_ =
       Fp8LinearGemms(kSmall, Format::kE5m2, {.forward = false}, ElementType::kFp32).forward;
@@ -312,6 +320,17 @@ class GemmCacheTest : public ::testing::Test {
 
 TEST_F(GemmCacheTest, SecondRunTunesNothing) {
   EXPECT_EQ(TuneOnce().size(), 1u);
+  EXPECT_EQ(TuneOnce().size(), 0u);
+}
+
+TEST_F(GemmCacheTest, AlgorithmThatCannotRunIsTunedAgain) {
+  cudaDeviceProp properties;
+  MUSTER_CUDA_CHECK(cudaGetDeviceProperties(&properties, 0));
+  TuningCache cache(File(), properties.name, "cublasLt " + std::to_string(cublasLtGetVersion()),
+                    {});
+  cache.Add(ToString(spec_), GemmAlgorithm{{0xffff}}, 1);
+  cache.Save();
+  EXPECT_THAT(TuneOnce(), ElementsAre(HasSubstr("can't run here"), HasSubstr("TFLOP/s")));
   EXPECT_EQ(TuneOnce().size(), 0u);
 }
 

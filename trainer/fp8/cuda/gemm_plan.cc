@@ -27,8 +27,8 @@ cudaDataType_t DataType(ElementType type) {
   return CUDA_R_32F;
 }
 
-bool Aligned(const void* pointer) {
-  return reinterpret_cast<uintptr_t>(pointer) % kGemmAlignment == 0;
+bool Aligned(const void* pointer, int64_t bytes) {
+  return reinterpret_cast<uintptr_t>(pointer) % static_cast<uintptr_t>(bytes) == 0;
 }
 
 }  // namespace
@@ -45,6 +45,17 @@ GemmPlan::Matrix GemmPlan::MakeMatrix(ElementType type, int64_t rows, int64_t co
 void GemmPlan::Set(cublasLtMatmulDescAttributes_t attribute, const void* value,
                    size_t bytes) const {
   CHECK_CUBLAS(cublasLtMatmulDescSetAttribute(operation_.get(), attribute, value, bytes));
+}
+
+// cuBLAS 13 itself would say only that the product is not supported.
+void GemmPlan::SetScales(const float* left, const float* right) const {
+  if (left == nullptr || right == nullptr || !Aligned(left, kScaleAlignment) ||
+      !Aligned(right, kScaleAlignment)) {
+    throw CudaError("scales of " + ToString(spec_) + " must be there, aligned to " +
+                    std::to_string(kScaleAlignment) + " bytes");
+  }
+  Set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &right, sizeof(right));
+  Set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &left, sizeof(left));
 }
 
 GemmPlan::GemmPlan(cublasLtHandle_t handle, const GemmSpec& spec) : handle_(handle), spec_(spec) {
@@ -105,14 +116,12 @@ bool GemmPlan::Accepts(const GemmAlgorithm& algorithm) const {
 
 cublasStatus_t GemmPlan::Launch(const GemmAlgorithm& algorithm, const GemmArguments& arguments,
                                 void* workspace, cudaStream_t stream) const {
-  if (!Aligned(arguments.left) || !Aligned(arguments.right) || !Aligned(arguments.out)) {
+  if (!Aligned(arguments.left, kGemmAlignment) || !Aligned(arguments.right, kGemmAlignment) ||
+      !Aligned(arguments.out, kGemmAlignment)) {
     throw CudaError("operands of " + ToString(spec_) + " must be aligned to " +
                     std::to_string(kGemmAlignment) + " bytes");
   }
-  if (IsFp8(spec_.left)) {
-    Set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &arguments.right_scale_inv, sizeof(void*));
-    Set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &arguments.left_scale_inv, sizeof(void*));
-  }
+  if (IsFp8(spec_.left)) SetScales(arguments.left_scale_inv, arguments.right_scale_inv);
   const auto algo = std::bit_cast<cublasLtMatmulAlgo_t>(algorithm);
   const float alpha = 1;
   const float beta = spec_.accumulate ? 1 : 0;

@@ -19,12 +19,15 @@ constexpr int64_t kGemmWorkspaceBytes = int64_t{32} << 20;
 // Operands and result start at multiples of this.
 constexpr int64_t kGemmAlignment = 256;
 
+// Each scale has 16 bytes to itself: cuBLAS 13 runs no FP8 product whose scales are aligned less.
+constexpr int64_t kScaleAlignment = 16;
+
 // Device pointers; the result must not overlap an operand.
 struct GemmArguments {
   const void* left;
   const void* right;
   void* out;
-  // FP8 operands only: one float each, on the device; the product is multiplied by both.
+  // FP8 only: one float each, aligned to kScaleAlignment; the product is multiplied by both.
   const float* left_scale_inv = nullptr;
   const float* right_scale_inv = nullptr;
 };
@@ -66,6 +69,7 @@ class GemmPlan {
 
   Matrix MakeMatrix(ElementType type, int64_t rows, int64_t columns) const;
   void Set(cublasLtMatmulDescAttributes_t attribute, const void* value, size_t bytes) const;
+  void SetScales(const float* left, const float* right) const;
   cublasStatus_t Launch(const GemmAlgorithm& algorithm, const GemmArguments& arguments,
                         void* workspace, cudaStream_t stream) const;
 
