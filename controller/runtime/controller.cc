@@ -232,7 +232,7 @@ absl::Status Controller::Shutdown(bool force) {
 absl::StatusOr<std::unique_ptr<api::Backend::Subscription>> Controller::Watch(
     const std::string& job, uint64_t after, EventCallback callback) {
   MUSTER_ASSIGN_OR_RETURN(const uint64_t id, reader_->FindJob(job));
-  auto watcher = std::make_shared<Watchers::Watcher>(*loop_, after, std::move(callback));
+  auto watcher = std::make_shared<Watchers::Watcher>(loop_, after, std::move(callback));
   if (!loop_->RunAndWait([&] { AddWatcher(id, after, watcher); })) return Ending();
   return MakeSubscription(std::move(watcher));
 }

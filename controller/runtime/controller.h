@@ -42,7 +42,8 @@ class Controller : public api::Backend {
   // Reads the store, takes up its unfinished jobs and begins to dial their nodes. DataLoss: see
   // Store::Open.
   static absl::StatusOr<std::unique_ptr<Controller>> Create(Options options);
-  // Ends the links; jobs run on. No call may be running and no subscription may be left.
+  // Ends the links; jobs run on. No call may be running; subscriptions that are left get nothing
+  // more.
   ~Controller() override;
 
   absl::StatusOr<v1::SubmitResponse> Submit(const v1::JobSpec& spec) override;

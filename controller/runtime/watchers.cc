@@ -32,7 +32,7 @@ void Watchers::Watcher::Call(const std::vector<v1::JobEvent>& events,
 void Watchers::Watcher::End() {
   ended_ = true;
   // On the engine thread a callback is either on our own stack or not running.
-  if (loop_.OnLoopThread()) return;
+  if (loop_->OnLoopThread()) return;
   absl::MutexLock wait_for_callback(&mutex_);
 }
 

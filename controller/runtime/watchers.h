@@ -24,8 +24,8 @@ class Watchers {
   class Watcher {
    public:
     // Events up to number `after` are not wished.
-    Watcher(const Loop& loop, uint64_t after, api::Backend::EventCallback callback)
-        : loop_(loop), callback_(std::move(callback)), last_(after) {}
+    Watcher(std::shared_ptr<const Loop> loop, uint64_t after, api::Backend::EventCallback callback)
+        : loop_(std::move(loop)), callback_(std::move(callback)), last_(after) {}
     // Engine thread. Passes on what the watcher has not had yet; events come in order.
     void Call(const std::vector<v1::JobEvent>& events, const std::optional<v1::Job>& final);
     // From inside the callback this returns at once.
@@ -33,7 +33,7 @@ class Watchers {
     bool ended() const { return ended_; }
 
    private:
-    const Loop& loop_;
+    const std::shared_ptr<const Loop> loop_;  // a viewer may outlive the controller
     const api::Backend::EventCallback callback_;
     uint64_t last_;  // number of the newest event passed on
     absl::Mutex mutex_;
