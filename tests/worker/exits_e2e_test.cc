@@ -133,6 +133,8 @@ TEST_F(ExitsE2e, ClosedStdoutIsNotTheEnd) {
 
 TEST_F(ExitsE2e, LostShimTakesItsRank) {
   const auto running = Launch(Job("shim"), Golden("setsid_grandchild", {"60"}));
+  // Both lines: the grandchild would die of its own print once nobody reads its pipe.
+  ASSERT_TRUE(client_->WaitText(0, v1::STREAM_STDOUT, "grandchild", 10s));
   ASSERT_TRUE(client_->WaitText(0, v1::STREAM_STDOUT, "waits", 10s));
   const auto rank = static_cast<pid_t>(RankOf(running, 0).pid());
   const auto stat = facts::ProcReader::Real().Stat(rank);

@@ -101,6 +101,8 @@ TEST_F(RestartE2e, LeftoversOfARankThatEndedMeanwhileAreSwept) {
 
 TEST_F(RestartE2e, DaemonAndShimBothLost) {
   const auto running = Launch(Job("7"), Golden("setsid_grandchild", {"60"}));
+  // Both lines: the grandchild would die of its own print once nobody reads its pipe.
+  ASSERT_TRUE(client_->WaitText(0, v1::STREAM_STDOUT, "grandchild", 10s));
   ASSERT_TRUE(client_->WaitText(0, v1::STREAM_STDOUT, "waits", 10s));
   const auto rank = static_cast<pid_t>(RankOf(running, 0).pid());
   const pid_t shim = facts::ProcReader::Real().Stat(rank)->ppid;
