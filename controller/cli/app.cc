@@ -16,9 +16,9 @@ namespace muster::cli {
 namespace {
 
 constexpr char kAbout[] =
-    "Runs one command as the ranks of a distributed job on every machine of a hostfile, follows "
-    "it,\n"
-    "stops all of it, and proves that nothing is left.\n";
+    R"(Runs one command as the ranks of a distributed job on every machine of a hostfile, follows it,
+stops all of it, and proves that nothing is left.
+)";
 
 constexpr char kFooter[] =
     R"(Examples:
@@ -87,6 +87,10 @@ Invocation TakeCommand(std::vector<std::string>* arguments) {
 int Dispatch(CLI::App& root, const std::vector<Command>& commands,
              std::vector<std::string> arguments) {
   const Invocation invocation = TakeCommand(&arguments);
+  if (!arguments.empty() && arguments.front() == "help") {  // `muster help submit`
+    arguments.erase(arguments.begin());
+    arguments.emplace_back("--help");
+  }
   const CLI::App* selected = nullptr;
   const auto find_selected = [&]() -> const Command* {
     for (const Command& command : commands) {

@@ -122,7 +122,11 @@ class Follower {
       absl::MutexLock lock(&mutex_);
       if (!events_done_) continue;
       if (!ended) ended = now;
-      if (logs_done_ || !final_ || now - *ended > kLastLogs) return Followed::End::kJobEnded;
+      if (logs_done_ || !final_) return Followed::End::kJobEnded;
+      if (now - *ended > kLastLogs) {
+        TrySay(fmt::format("log lines still come in; muster logs -f {} shows all of them", job_));
+        return Followed::End::kJobEnded;
+      }
     }
   }
 
@@ -171,9 +175,7 @@ class Follower {
         : stop_asked_  ? "killing the ranks that are left"
                        : "stopping the job; Ctrl-C again to kill without waiting";
     stop_asked_ = true;
-    if (!screen_mutex_.TryLock()) return;
-    view_.Message(options_.style.Dim("muster: ") + said);
-    screen_mutex_.Unlock();
+    TrySay(said);
   }
 
   // Not what the summary says again, nor a line a rank of a job that does well.
@@ -198,6 +200,13 @@ class Follower {
   void Say(std::string_view text) {
     absl::MutexLock screen(&screen_mutex_);
     view_.Message(options_.style.Dim("muster: ") + std::string(text));
+  }
+
+  // Not when a slow reader holds the screen: the caller has signals to listen to.
+  void TrySay(std::string_view text) {
+    if (!screen_mutex_.TryLock()) return;
+    view_.Message(options_.style.Dim("muster: ") + std::string(text));
+    screen_mutex_.Unlock();
   }
 
   Client& client_;

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "common/version.h"
 #include "controller/cli/command.h"
 #include "controller/cli/connection.h"
 #include "controller/cli/exit_code.h"
@@ -100,6 +101,16 @@ int Ended(const SubmitFlags& flags, const v1::Job& job) {
   return code;
 }
 
+// A controller in the background outlives an upgrade of the programs.
+void WarnOfOtherVersion(Client& client) {
+  const auto info = client.Call<v1::InfoRequest, v1::InfoResponse>(&Client::Stub::Info, {});
+  if (!info.ok() || info->version() == kVersion) return;
+  PrintError(fmt::format(
+      "warning: the controller that runs is version {}, this program is {}; `muster serve --stop`, "
+      "and the next submit starts a new one",
+      info->version(), kVersion));
+}
+
 int Run(const SubmitFlags& flags, const Invocation& invocation) {
   auto spec = MakeJobSpec(flags.job, invocation);
   if (!spec.ok()) return Refuse(flags, absl::InvalidArgumentError(ErrorText(spec.status())));
@@ -120,6 +131,7 @@ int Run(const SubmitFlags& flags, const Invocation& invocation) {
   const auto submitted =
       client.Call<v1::SubmitRequest, v1::SubmitResponse>(&Client::Stub::Submit, request);
   if (!submitted.ok()) return Refuse(flags, submitted.status());
+  WarnOfOtherVersion(client);
 
   FollowOptions options;
   options.fd = flags.json ? STDERR_FILENO : STDOUT_FILENO;

@@ -95,7 +95,7 @@ def test_the_socket_is_for_this_user_only(cluster):
 
 
 def test_version_and_help():
-    for args in (["--version"], ["version"], ["--help"]):
+    for args in (["--version"], ["version"], ["--help"], ["help"], ["help", "submit"]):
         done = subprocess.run([MUSTER, *args], capture_output=True, text=True)
         assert done.returncode == 0 and "muster" in done.stdout
     help_text = subprocess.run([MUSTER, "--help"], capture_output=True, text=True).stdout
