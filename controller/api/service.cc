@@ -17,8 +17,9 @@ grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const abs
 template <typename Response>
 grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context,
                                  absl::StatusOr<Response> result, Response* response) {
-  if (result.ok()) *response = *std::move(result);
-  return Answer(context, result.status());
+  if (!result.ok()) return Answer(context, result.status());
+  *response = *std::move(result);
+  return Answer(context, absl::OkStatus());
 }
 
 }  // namespace

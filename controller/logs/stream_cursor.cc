@@ -16,8 +16,8 @@ constexpr size_t kTailBlock = 64 << 10;
 
 }  // namespace
 
-StreamCursor::StreamCursor(std::string folder, uint32_t rank, std::string host, v1::Stream stream,
-                           size_t buffer_size)
+StreamCursor::StreamCursor(const std::string& folder, uint32_t rank, std::string host,
+                           v1::Stream stream, size_t buffer_size)
     : log_path_(folder + "/" + LogName(stream)),
       rank_(rank),
       host_(std::move(host)),

@@ -25,7 +25,7 @@ class StreamCursor {
   static constexpr size_t kMaxRun = 64 << 10;
 
   // `buffer_size`: bytes read at a time; longer lines are given out in pieces.
-  StreamCursor(std::string folder, uint32_t rank, std::string host, v1::Stream stream,
+  StreamCursor(const std::string& folder, uint32_t rank, std::string host, v1::Stream stream,
                size_t buffer_size);
 
   // The file holds `size` bytes now; `ended`: and will not hold more.

@@ -74,7 +74,7 @@ absl::Status StreamFile::Append(uint64_t offset, std::string_view data,
   // Recover.
   MUSTER_RETURN_IF_ERROR(AppendTimes(times_fd_.get(), times, times_, times_path_));
   size_t written = 0;
-  const absl::Status status = WriteAt(log->get(), size_, data, log_path_, written);
+  absl::Status status = WriteAt(log->get(), size_, data, log_path_, written);
   size_ += written;
   return status;
 }
