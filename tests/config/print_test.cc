@@ -39,5 +39,21 @@ TEST(PrintConfig, ChangedTextLeavesDefaultsOut) {
   EXPECT_THAT(text, HasSubstr("--swiglu: no effect"));
 }
 
+TEST(PrintConfig, SaysWhereMegatronWouldTrainAnotherModel) {
+  const std::string none = ChangedText(Parse(SplitWords(kTiny)));
+  EXPECT_THAT(none, HasSubstr("another model without --swiglu (GELU), --disable-bias-linear "
+                              "(biases), --normalization (LayerNorm), "));
+  const std::string some = ChangedText(
+      Parse(SplitWords("--swiglu --normalization RMSNorm --attention-dropout 0 --hidden-dropout 0 "
+                       "--use-rotary-position-embeddings")));
+  EXPECT_THAT(some, HasSubstr("another model without --disable-bias-linear (biases)\n"));
+  for (const char* said : {"--disable-bias-linear", "--load-hf folder"}) {
+    const std::string words =
+        "--swiglu --normalization RMSNorm --attention-dropout 0 --hidden-dropout 0 "
+        "--position-embedding-type rope ";
+    EXPECT_THAT(ConfigText(Parse(SplitWords(words + said))), Not(HasSubstr("note:"))) << said;
+  }
+}
+
 }  // namespace
 }  // namespace muster::config

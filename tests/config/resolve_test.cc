@@ -46,6 +46,10 @@ TEST(Resolve, DerivesTheModel) {
   EXPECT_EQ(line.origins.at("kv-channels"), "derived");
 }
 
+TEST(Resolve, QueryGroupsAreOneUnlessGiven) {
+  EXPECT_EQ(ResolveText(kOk + "--group-query-attention").line.config.model.num_query_groups, 1);
+}
+
 TEST(Resolve, QueryGroupsCountOnlyWithTheFlag) {
   EXPECT_EQ(ResolveText(kOk + "--num-query-groups 2").line.config.model.num_query_groups, 4);
   EXPECT_EQ(ResolveText(kOk + "--group-query-attention --num-query-groups 2")
@@ -71,7 +75,7 @@ TEST(Resolve, ScheduleCountsSamples) {
   EXPECT_EQ(iters.sizes.lr_warmup_samples, 8);
   EXPECT_EQ(iters.sizes.lr_decay_samples, 32);
   EXPECT_EQ(ResolveText(kOk).sizes.lr_decay_samples, 10);
-  EXPECT_EQ(ResolveText(kOk + "--lr-warmup-fraction 0.25").sizes.lr_warmup_samples, 2);
+  EXPECT_EQ(ResolveText(kOk + "--lr-warmup-fraction 0.25").sizes.lr_warmup_samples, 2.5);
 
   std::string by_samples = kOk;
   by_samples.replace(by_samples.find("--train-iters 10"), 16, "--train-samples 10");
@@ -111,9 +115,28 @@ TEST(Resolve, AdoptsSizesThatWereNotGiven) {
   EXPECT_EQ(line.config.model.num_layers, 3);
   EXPECT_EQ(line.config.model.hidden_size, 128);  // given
   EXPECT_EQ(line.config.model.num_query_groups, 2);
-  EXPECT_EQ(line.config.model.padded_vocab_size, 512);
+  EXPECT_EQ(line.config.model.padded_vocab_size, 500);  // no padding rows in the softmax
   EXPECT_TRUE(line.config.model.rope_scaling.enabled);
   EXPECT_EQ(line.origins.at("num-layers"), "config.json");
+}
+
+TEST(Resolve, AdoptsTheRopeScalingThatWasNotGiven) {
+  ModelConfig hf;
+  hf.rope_scaling = {true, 32, 2, 3, 64};
+  CommandLine given = Parse(SplitWords("--use-rope-scaling --rope-scaling-factor 16"));
+  AdoptModel(hf, given);
+  const RopeScaling& rope = given.config.model.rope_scaling;
+  EXPECT_EQ(rope.factor, 16);
+  EXPECT_EQ(rope.low_freq_factor, 2);
+  EXPECT_EQ(rope.high_freq_factor, 3);
+  EXPECT_EQ(rope.original_max_position_embeddings, 64);
+
+  CommandLine bare = Parse(SplitWords("--use-rope-scaling"));
+  AdoptModel(hf, bare);
+  EXPECT_EQ(bare.config.model.rope_scaling.factor, 32);
+  CommandLine only_flag = Parse(SplitWords("--use-rope-scaling"));
+  AdoptModel(ModelConfig(), only_flag);
+  EXPECT_TRUE(only_flag.config.model.rope_scaling.enabled);
 }
 
 TEST(Resolve, NeededFlags) {
@@ -161,6 +184,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"--fp8-format hybrid --params-dtype fp64", "fp32 or bf16"},
                     Case{"--fp8-format hybrid --ffn-hidden-size 100", "nearest: 96 or 112"},
                     Case{"--fp8-format hybrid --seq-length 31", "multiple of 8"},
+                    Case{"--fp8-format hybrid --kv-channels 4 --group-query-attention",
+                         "2 * num-query-groups) 24: FP8 needs a multiple of 16"},
+                    Case{"--params-dtype fp64 --grad-reduce-in-bf16", "fp32 or bf16"},
+                    Case{"--seed 4294967296", "at most 4294967295"},
                     Case{"--tensor-model-parallel-size 2", "nearest: 2"},
                     Case{"--tensor-model-parallel-size 2", "data parallel only", 2},
                     Case{"--pipeline-model-parallel-size 2", "data parallel only", 4},

@@ -48,6 +48,14 @@ TEST(LrScheduleTest, WithoutWarmUpTheFirstIterationRunsAtTheMaximum) {
   EXPECT_DOUBLE_EQ(schedule.At(0), 1);
 }
 
+TEST(LrScheduleTest, WarmUpMayEndWithinASample) {
+  LrSchedule schedule = Schedule(LrDecayStyle::kLinear);
+  schedule.warmup_samples = 2.5;
+  schedule.decay_samples = 10;
+  EXPECT_DOUBLE_EQ(schedule.At(2), 0.8);
+  EXPECT_DOUBLE_EQ(schedule.At(4), 0.1 + 0.9 * (1 - 1.5 / 7.5));
+}
+
 TEST(LrScheduleTest, DecayMustOutlastWarmUp) {
   LrSchedule schedule = Schedule(LrDecayStyle::kCosine);
   schedule.decay_samples = 100;

@@ -27,7 +27,7 @@ struct Fp8Config {
   int64_t amax_history_len = 1;
   AmaxAlgo amax_algo = AmaxAlgo::kMostRecent;
   int margin = 0;
-  bool round_outputs_to_bf16 = false;  // y and dx of the FP8 GEMMs leave in bf16, as on the GPU
+  bool round_outputs_to_bf16 = false;  // FP8 GEMMs' y and dx, and weights in use, pass through bf16
 };
 
 enum class DType { kFp32, kBf16, kFp64 };

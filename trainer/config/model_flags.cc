@@ -21,7 +21,7 @@ std::vector<Flag> ModelFlags() {
       {"group-query-attention", group, BoolRef(FIELD(group_query_attention)),
        "several query heads share a key and value head"},
       Size("num-query-groups", FIELD(model.num_query_groups),
-           "key and value heads; counts only with --group-query-attention (default: all heads)"),
+           "key and value heads; counts only with --group-query-attention (default there: 1)"),
       Size("kv-channels", FIELD(model.kv_channels), "width of a head (default: hidden / heads)"),
       Size("seq-length", FIELD(model.seq_length), "tokens in a sample"),
       Size("max-position-embeddings", FIELD(model.max_position_embeddings),

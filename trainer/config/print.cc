@@ -54,6 +54,35 @@ std::string WithoutEffectText(const CommandLine& line) {
   return out;
 }
 
+// What Megatron would do without a flag that here changes nothing or has one value only.
+struct OtherDefault {
+  std::string_view flag;
+  std::string_view megatron;
+  std::string_view also = {};  // another flag that says the same
+};
+constexpr OtherDefault kOtherDefaults[] = {
+    {"swiglu", "GELU"},
+    {"disable-bias-linear", "biases"},
+    {"normalization", "LayerNorm"},
+    {"position-embedding-type", "learned positions", "use-rotary-position-embeddings"},
+    {"attention-dropout", "0.1"},
+    {"hidden-dropout", "0.1"},
+};
+
+// One line when the same words would give another model in Megatron. A config.json says by itself
+// that the model is a Llama.
+std::string OtherDefaultsText(const CommandLine& line) {
+  if (line.Given("load-hf")) return "";
+  std::vector<std::string> missing;
+  for (const auto& [flag, megatron, also] : kOtherDefaults) {
+    if (line.Given(flag) || line.Given(also)) continue;
+    missing.push_back(fmt::format("--{} ({})", flag, megatron));
+  }
+  if (missing.empty()) return "";
+  return fmt::format("  note: always a Llama here; Megatron would train another model without {}\n",
+                     fmt::join(missing, ", "));
+}
+
 }  // namespace
 
 std::string HelpText() {
@@ -88,7 +117,7 @@ std::string ConfigText(const CommandLine& line) {
       if (flag.group == group) out += ConfigLine(line, flag);
     }
   }
-  return out + WithoutEffectText(line);
+  return out + WithoutEffectText(line) + OtherDefaultsText(line);
 }
 
 std::string ChangedText(const CommandLine& line) {
@@ -98,7 +127,7 @@ std::string ChangedText(const CommandLine& line) {
       out += ConfigLine(line, flag);
     }
   }
-  return out + WithoutEffectText(line);
+  return out + WithoutEffectText(line) + OtherDefaultsText(line);
 }
 
 }  // namespace muster::config

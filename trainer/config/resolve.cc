@@ -25,9 +25,12 @@ void DeriveModel(CommandLine& line) {
     // Megatron's size for SwiGLU: as many weights as a plain MLP of 4 * hidden.
     Derive(line, "ffn-hidden-size", m.ffn_hidden_size, m.hidden_size * 4 * 2 / 3 / 64 * 64);
   }
-  // As in Megatron, the number of groups counts only with --group-query-attention.
-  if (m.num_query_groups == 0 || !c.group_query_attention) {
+  // As in Megatron: the number of groups counts only with --group-query-attention, and is then 1
+  // unless it is given.
+  if (!c.group_query_attention) {
     Derive(line, "num-query-groups", m.num_query_groups, m.num_attention_heads);
+  } else if (m.num_query_groups == 0) {
+    Derive(line, "num-query-groups", m.num_query_groups, int64_t{1});
   }
   const int64_t multiple = c.make_vocab_size_divisible_by * c.tensor_model_parallel_size;
   m.padded_vocab_size = (c.vocab_size + multiple - 1) / multiple * multiple;
@@ -66,16 +69,24 @@ RunSizes DeriveSizes(int64_t world_size, CommandLine& line) {
 
   if (c.train_samples) {
     sizes.lr_decay_samples = c.lr_decay_samples.value_or(*c.train_samples);
-    sizes.lr_warmup_samples = c.lr_warmup_samples;
+    sizes.lr_warmup_samples = static_cast<double>(c.lr_warmup_samples);
   } else {
     sizes.lr_decay_samples = c.lr_decay_iters.value_or(sizes.train_iters) * c.global_batch_size;
-    sizes.lr_warmup_samples = c.lr_warmup_iters * c.global_batch_size;
+    sizes.lr_warmup_samples = static_cast<double>(c.lr_warmup_iters * c.global_batch_size);
   }
   if (c.lr_warmup_fraction) {
-    sizes.lr_warmup_samples =
-        static_cast<int64_t>(*c.lr_warmup_fraction * static_cast<double>(sizes.lr_decay_samples));
+    sizes.lr_warmup_samples = *c.lr_warmup_fraction * static_cast<double>(sizes.lr_decay_samples);
   }
   return sizes;
+}
+
+// The factors that no flag gives come from the file too, whoever turned scaling on.
+void AdoptRopeScaling(const RopeScaling& from, CommandLine& line) {
+  RopeScaling& ours = line.config.model.rope_scaling;
+  const RopeScaling given = ours;
+  if (from.enabled) ours = from;
+  if (line.Given("rope-scaling-factor")) ours.factor = given.factor;
+  if (!line.Given("use-rope-scaling")) line.origins["use-rope-scaling"] = "config.json";
 }
 
 }  // namespace
@@ -96,14 +107,13 @@ void AdoptModel(const ModelConfig& from, CommandLine& line) {
   adopt("kv-channels", c.model.kv_channels, from.kv_channels);
   adopt("max-position-embeddings", c.model.max_position_embeddings, from.max_position_embeddings);
   adopt("rotary-base", c.model.rotary_base, from.rotary_base);
-  if (!line.Given("use-rope-scaling")) {
-    c.model.rope_scaling = from.rope_scaling;
-    line.origins["use-rope-scaling"] = "config.json";
-  }
+  AdoptRopeScaling(from.rope_scaling, line);
   adopt("norm-epsilon", c.model.norm_epsilon, from.norm_epsilon);
   adopt("untie-embeddings-and-output-weights", c.model.untie_embeddings_and_output_weights,
         from.untie_embeddings_and_output_weights);
   adopt("vocab-size", c.vocab_size, from.padded_vocab_size);
+  // Padding rows would take part in the softmax: without them the loss is Hugging Face's.
+  adopt("make-vocab-size-divisible-by", c.make_vocab_size_divisible_by, int64_t{1});
 }
 
 RunSizes Resolve(int64_t world_size, CommandLine& line) {

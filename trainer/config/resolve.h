@@ -13,8 +13,10 @@ struct RunSizes {
   int64_t data_parallel_size = 1;
   int64_t num_microbatches = 1;
   int64_t train_iters = 0;
-  int64_t train_samples = 0;      // train_iters * global batch size
-  int64_t lr_warmup_samples = 0;  // the schedule counts samples whatever the flags counted
+  int64_t train_samples = 0;  // train_iters * global batch size
+  // The schedule counts samples whatever the flags counted. A fraction's warm-up may end within
+  // one.
+  double lr_warmup_samples = 0;
   int64_t lr_decay_samples = 0;
 };
 

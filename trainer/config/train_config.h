@@ -87,13 +87,15 @@ struct TrainConfig {
   bool mock_data = false;
   std::string split = "969, 30, 1";
   std::string data_order = "shuffled";
+  std::string dataloader_type = "single";
   bool eod_mask_loss = false;
   bool no_mmap_bin_files = false;
   std::string tokenizer_type;
   std::string tokenizer_model;
   std::string vocab_file;
   std::string merge_file;
-  std::string tiktoken_pattern;
+  std::string tiktoken_pattern = "v2";
+  int64_t tiktoken_num_special_tokens = 1000;
 
   // Evaluation.
   int64_t eval_iters = 100;

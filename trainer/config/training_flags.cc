@@ -2,6 +2,11 @@
 #include "trainer/config/flag_table.h"
 
 namespace muster::config {
+namespace {
+
+constexpr double kShortestTimeout = 0.01;  // 0 would mean no limit to c10d
+
+}  // namespace
 
 std::vector<Flag> TrainingFlags() {
   const Group run = Group::kTraining;
@@ -103,7 +108,7 @@ std::vector<Flag> TrainingFlags() {
       {"context-parallel-size", parallel, IntRef(FIELD(context_parallel_size)),
        "must be 1 in this version", 1},
       {"distributed-timeout-minutes", parallel, DoubleRef(FIELD(distributed_timeout_minutes)),
-       "how long a collective or the rendezvous may wait for a peer", 0},
+       "how long a collective or the rendezvous may wait for a peer", kShortestTimeout},
       {"use-distributed-optimizer", parallel, BoolRef(FIELD(use_distributed_optimizer)),
        "accepted; the optimizer state is on every rank in this version"},
       {"overlap-grad-reduce", parallel, BoolRef(FIELD(overlap_grad_reduce)),

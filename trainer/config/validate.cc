@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "trainer/config/error.h"
 
@@ -121,6 +122,9 @@ void CheckModel(const TrainConfig& c) {
           "--ffn-hidden-size is needed: --hidden-size {} is too small to derive it", m.hidden_size);
   Require(c.rotary_percent == 1.0, "--rotary-percent {}: Llama rotates whole heads; use 1.0",
           c.rotary_percent);
+  Require(c.seed <= std::numeric_limits<uint32_t>::max(),
+          "--seed {}: NumPy's generator, which orders the data, takes at most {}", c.seed,
+          std::numeric_limits<uint32_t>::max());
   RequireZero("attention-dropout", c.attention_dropout);
   RequireZero("hidden-dropout", c.hidden_dropout);
 }
@@ -130,6 +134,8 @@ void CheckPrecision(const TrainConfig& c) {
   Require(!c.bf16 || c.params_dtype == "bf16", "--bf16 and --params-dtype {} disagree",
           c.params_dtype);
   Require(!c.fp8_param_gather || !c.fp8_format.empty(), "--fp8-param-gather needs --fp8-format");
+  Require(!c.grad_reduce_in_bf16 || c.params_dtype != "fp64",
+          "--grad-reduce-in-bf16 goes with --params-dtype fp32 or bf16");
   if (c.fp8_format.empty()) return;
   Require(c.params_dtype != "fp64", "--fp8-format goes with --params-dtype fp32 or bf16");
   // The sizes that the hardware's FP8 products take.
@@ -138,6 +144,8 @@ void CheckPrecision(const TrainConfig& c) {
       {"hidden-size", m.hidden_size},
       {"ffn-hidden-size", m.ffn_hidden_size},
       {"kv-channels * num-attention-heads", m.kv_channels * m.num_attention_heads},
+      {"kv-channels * (num-attention-heads + 2 * num-query-groups)",
+       m.kv_channels * (m.num_attention_heads + 2 * m.num_query_groups)},
   };
   for (const auto& [what, size] : sixteens) {
     Require(size % 16 == 0, "--{} {}: FP8 needs a multiple of 16; nearest: {}", what, size,
@@ -165,7 +173,7 @@ void CheckSchedule(const CommandLine& line, const RunSizes& sizes) {
           "--train-samples {} is less than one iteration of --global-batch-size {}",
           c.train_samples.value_or(0), c.global_batch_size);
   if (sizes.train_iters == 0) return;
-  Require(sizes.lr_warmup_samples < sizes.lr_decay_samples,
+  Require(sizes.lr_warmup_samples < static_cast<double>(sizes.lr_decay_samples),
           "learning rate: the warm-up ({} samples) must end before the decay ({} samples)",
           sizes.lr_warmup_samples, sizes.lr_decay_samples);
 }

@@ -8,8 +8,8 @@
 
 // Rotary position embedding, the half-rotating form of Hugging Face and Megatron: element d of a
 // head is paired with element d + D/2. The kernels also unpack: qkv holds, for each token and query
-// group, [q ... q, k, v] heads as Megatron's linear_qkv gives them, attention wants [batch, head,
-// position, D].
+// group, [q ... q, k, v] heads as Megatron's linear_qkv gives them, attention wants q, k and v by
+// themselves.
 
 namespace muster::kernels {
 
@@ -34,8 +34,8 @@ struct QkvShape {
   int64_t head_dim;
 };
 
-// q, k rotated and v copied out of qkv. q: [B, groups * heads_per_group, S, D]; k, v: [B, groups,
-// S, D].
+// q, k rotated and v copied out of qkv. q: [B, S, groups * heads_per_group, D]; k, v: [B, S,
+// groups, D].
 template <typename T>
 void RopeUnpack(const QkvShape& shape, const Accumulate<T>* cos, const Accumulate<T>* sin,
                 const T* qkv, T* q, T* k, T* v);

@@ -18,6 +18,10 @@ std::unique_ptr<tokenizer::Tokenizer> OpenTokenizer(const TrainConfig& config) {
   options.type = config.tokenizer_type;
   options.model = config.tokenizer_model;
   options.vocab_size = config.vocab_size;
+  options.vocab_file = config.vocab_file;
+  options.merge_file = config.merge_file;
+  options.tiktoken_pattern = config.tiktoken_pattern;
+  options.tiktoken_num_special_tokens = config.tiktoken_num_special_tokens;
   try {
     return tokenizer::MakeTokenizer(options);
   } catch (const tokenizer::TokenizerError& error) {

@@ -6,9 +6,9 @@
 namespace muster::loop {
 
 // Trains from where LoadState left off to the end, or to a reason to leave before (SIGTERM,
-// --exit-interval,
-// --exit-duration-in-mins); evaluates and saves on the way. Returns kOk, or kSignalSaved after
-// SIGTERM. Throws the errors of error.h and data::DataError.
+// --exit-interval, --exit-duration-in-mins); evaluates and saves on the way. Returns kOk, or after
+// SIGTERM kSignalSaved (kTerminated without --save). Throws the errors of error.h and
+// data::DataError.
 ExitCode TrainLoop(Run& run);
 
 }  // namespace muster::loop

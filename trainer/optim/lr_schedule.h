@@ -13,7 +13,7 @@ struct LrSchedule {
   double max_lr = 0;
   double min_lr = 0;
   double warmup_init = 0;
-  int64_t warmup_samples = 0;
+  double warmup_samples = 0;  // with --lr-warmup-fraction not always whole
   int64_t decay_samples =
       0;  // the sample at which min_lr is reached, counted from 0 like warmup_samples
 
