@@ -55,6 +55,34 @@ TEST(Environment, ReadsWhatTorchrunSets) {
   EXPECT_EQ(env.event_fd, 3);
 }
 
+TEST(Environment, ReadsWhatOtherLaunchersSet) {
+  const std::map<std::string, std::string> master = {{"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}};
+  const std::map<std::string, std::string> launchers[] = {
+      {{"OMPI_COMM_WORLD_RANK", "2"},
+       {"OMPI_COMM_WORLD_SIZE", "3"},
+       {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}},
+      {{"PMI_RANK", "2"}, {"PMI_SIZE", "3"}, {"MPI_LOCALRANKID", "1"}},
+      {{"SLURM_PROCID", "2"}, {"SLURM_STEP_NUM_TASKS", "3"}, {"SLURM_LOCALID", "1"}},
+  };
+  for (std::map<std::string, std::string> variables : launchers) {
+    EXPECT_THAT(ErrorOf(variables), HasSubstr("=3 needs MASTER_ADDR"));
+    variables.insert(master.begin(), master.end());
+    const RankEnvironment env = Read(variables);
+    EXPECT_EQ(env.rank, 2);
+    EXPECT_EQ(env.world_size, 3);
+    EXPECT_EQ(env.local_rank, 1);
+    // A rank of torchrun or Muster below srun or mpirun is what its own launcher says.
+    variables["RANK"] = "0";
+    variables["WORLD_SIZE"] = "1";
+    EXPECT_EQ(Read(variables).world_size, 1);
+  }
+}
+
+TEST(Environment, AnSbatchScriptIsOneTask) {
+  EXPECT_EQ(Read({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}).world_size, 1);
+  EXPECT_EQ(Read({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}).world_size, 1);
+}
+
 TEST(Environment, ErrorsNameTheVariable) {
   EXPECT_THAT(ErrorOf({{"RANK", "x"}}), HasSubstr("RANK='x'"));
   EXPECT_THAT(ErrorOf({{"WORLD_SIZE", "0"}}), HasSubstr("WORLD_SIZE='0'"));

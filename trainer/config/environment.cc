@@ -29,29 +29,53 @@ int64_t Number(const Getter& get, const char* name, int64_t fallback, int64_t lo
   return value;
 }
 
+// How a launcher names a rank, the world's size and the rank on its machine.
+struct Names {
+  const char* rank;
+  const char* world_size;
+  const char* local_rank;
+};
+
+// torchrun's names (and Muster's), which count where they are set; else mpirun's or srun's. Of srun
+// the step's size: an sbatch script by itself is one task, whatever its job asked for.
+Names NamesIn(const Getter& get) {
+  constexpr Names kTorchrun = {"RANK", "WORLD_SIZE", "LOCAL_RANK"};
+  constexpr Names kOthers[] = {
+      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+      {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+      {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
+  };
+  if (get(kTorchrun.rank) != nullptr || get(kTorchrun.world_size) != nullptr) return kTorchrun;
+  for (const Names& names : kOthers) {
+    if (get(names.rank) != nullptr && get(names.world_size) != nullptr) return names;
+  }
+  return kTorchrun;
+}
+
 }  // namespace
 
 RankEnvironment ReadEnvironment(const Getter& get) {
   constexpr int64_t kMaxWorld = 1 << 24;
+  const Names names = NamesIn(get);
   RankEnvironment env;
-  env.world_size = Number(get, "WORLD_SIZE", 1, 1, kMaxWorld);
-  env.rank = Number(get, "RANK", 0, 0, kMaxWorld);
+  env.world_size = Number(get, names.world_size, 1, 1, kMaxWorld);
+  env.rank = Number(get, names.rank, 0, 0, kMaxWorld);
   if (env.rank >= env.world_size) {
-    throw ConfigError(
-        fmt::format("environment: RANK={} must be below WORLD_SIZE={}", env.rank, env.world_size));
+    throw ConfigError(fmt::format("environment: {}={} must be below {}={}", names.rank, env.rank,
+                                  names.world_size, env.world_size));
   }
-  env.local_rank = Number(get, "LOCAL_RANK", 0, 0, kMaxWorld);
+  env.local_rank = Number(get, names.local_rank, 0, 0, kMaxWorld);
   env.master_addr = Text(get, "MASTER_ADDR");
   env.master_port = Number(get, "MASTER_PORT", 0, 1, 65535);
   if (env.world_size > 1) {
-    if (Text(get, "RANK").empty()) {
-      throw ConfigError(
-          fmt::format("environment: WORLD_SIZE={} but RANK is not set", env.world_size));
+    if (Text(get, names.rank).empty()) {
+      throw ConfigError(fmt::format("environment: {}={} but {} is not set", names.world_size,
+                                    env.world_size, names.rank));
     }
     if (env.master_addr.empty() || env.master_port == 0) {
       throw ConfigError(fmt::format(
-          "environment: WORLD_SIZE={} needs MASTER_ADDR and MASTER_PORT (the address of rank 0)",
-          env.world_size));
+          "environment: {}={} needs MASTER_ADDR and MASTER_PORT (the address of rank 0)",
+          names.world_size, env.world_size));
     }
   }
   env.restart_count = Number(get, "TORCHELASTIC_RESTART_COUNT", 0, 0, kMaxWorld);

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-// Who this rank is, from the variables that torchrun, Muster and every other launcher set.
+// Who this rank is, from the variables that torchrun, Muster, mpirun and srun set.
 
 namespace muster::config {
 
@@ -21,8 +21,9 @@ struct RankEnvironment {
   int64_t event_fd = -1;           // MUSTER_EVENT_FD: where JSON lines go
 };
 
-// `get` returns a variable's value or null, as std::getenv. Without RANK and WORLD_SIZE the rank is
-// alone. Throws ConfigError for a value that can't be.
+// `get` returns a variable's value or null, as std::getenv. Rank and world size are torchrun's RANK
+// and WORLD_SIZE, else what mpirun (Open MPI, MPICH, Intel MPI) or srun set; without any of them
+// the rank is alone. Throws ConfigError for a value that can't be.
 RankEnvironment ReadEnvironment(const std::function<const char*(const char*)>& get);
 
 }  // namespace muster::config
