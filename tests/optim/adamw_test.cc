@@ -69,6 +69,13 @@ TEST(AdamWTest, FollowsTheFormulaInEveryType) {
   }
 }
 
+TEST(AdamWTest, OtherPairsOfTypesAreRefused) {
+  std::vector<model::Parameter> parameters = {MakeParameter("matrix", {4, 4}, at::kDouble)};
+  parameters[0].grad = parameters[0].grad.to(at::kBFloat16);
+  AdamW adam(&parameters, {});
+  EXPECT_THROW(adam.Step({0.1, 0.1}, 1), std::invalid_argument);
+}
+
 TEST(AdamWTest, RateZeroMovesMomentsButNoParameter) {
   std::vector<model::Parameter> parameters = {MakeParameter("matrix", {4, 4}, at::kFloat)};
   const at::Tensor before = parameters[0].value.clone();

@@ -3,6 +3,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <cmath>
+#include <stdexcept>
 
 #include "trainer/optim/adamw_kernel.h"
 #include "trainer/tensor/dtype.h"
@@ -41,12 +42,16 @@ void AdamW::Step(const LearningRates& rates, double grad_scale) {
     step.lr = parameter.decoupled_lr ? rates.decoupled : rates.standard;
     step.weight_decay = parameter.weight_decay ? config_.weight_decay : 0;
     const auto& [exp_avg, exp_avg_sq] = moments_[i];
-    if (parameter.value.scalar_type() == at::kDouble) {
+    const at::ScalarType value = parameter.value.scalar_type(), grad = parameter.grad.scalar_type();
+    if (value == at::kDouble && grad == at::kDouble) {
       Apply<double, double>(step, parameter, exp_avg, exp_avg_sq);
-    } else if (parameter.grad.scalar_type() == at::kBFloat16) {
+    } else if (value == at::kFloat && grad == at::kBFloat16) {
       Apply<float, Bfloat16>(step, parameter, exp_avg, exp_avg_sq);
-    } else {
+    } else if (value == at::kFloat && grad == at::kFloat) {
       Apply<float, float>(step, parameter, exp_avg, exp_avg_sq);
+    } else {
+      throw std::invalid_argument(parameter.name + ": no AdamW for " + c10::toString(value) +
+                                  " weights with " + c10::toString(grad) + " gradients");
     }
   }
 }

@@ -33,7 +33,8 @@ class AdamW {
 
   // One step with the gradients times `grad_scale` (the clip coefficient; in the moments'
   // precision, so that bf16 gradients are not rounded again). Counts as a step whatever the rates
-  // are.
+  // are. Weights and gradients are both fp32, both fp64, or fp32 and bf16 (std::invalid_argument
+  // otherwise).
   void Step(const LearningRates& rates, double grad_scale);
 
   // Steps taken: what the bias correction counts.
