@@ -1,5 +1,6 @@
 """Every way to start it: alone, under torchrun, over IPv6; and what it prints."""
 
+import json
 import re
 import subprocess
 
@@ -83,6 +84,20 @@ def test_validation_lines(tmp_path, prefix):
     assert [e["where"] for e in ranks[0].events("validation")] == where
 
 
+@pytest.mark.parametrize("world", [1, 2])
+def test_evaluation_sees_what_training_sees(tmp_path, world):
+    """At rate 0, on the same documents in the same order, with masked tokens: each evaluation goes on where the one before
+    ended, so the losses are those of the iterations."""
+    documents = [[1 + (i * 7 + k) % 250 for k in range(length)] for i, length in enumerate([33, 9, 21, 5] * 4)]
+    data = h.write_dataset(tmp_path / "documents", documents)
+    flags = h.tiny_flags(None, 4, data_path=None, split=None, train_data_path=data, valid_data_path=data, lr=0,
+                         data_order="document", eval_iters=1, eval_interval=1, calculate_per_token_loss=True)
+    for rank in h.run(tmp_path, flags, world):
+        validation = [e["lm_loss"] for e in rank.events("validation")]
+        assert len(set(h.losses(rank))) == 4
+        assert validation[:4] == pytest.approx(h.losses(rank), rel=1e-6)
+
+
 def test_evaluation_does_not_disturb_training(tmp_path, prefix):
     (plain,) = h.run(tmp_path / "1", h.tiny_flags(prefix, 6, **h.FP8_DELAYED))
     (evaluated,) = h.run(tmp_path / "2", h.tiny_flags(prefix, 6, eval_iters=3, eval_interval=1, **h.FP8_DELAYED))
@@ -133,6 +148,25 @@ def test_help_version_and_config(prefix):
     assert re.search(r"^  lr +0.003 +command line$", text, re.M)
     assert re.search(r"^  kv-channels +8 +derived$", text, re.M)
     assert "--swiglu: no effect: always so here" in text
+
+
+def test_the_vocabulary_comes_from_the_tokenizers_own_flags(tmp_path, prefix):
+    bytes_ = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    names = [chr(b) for b in bytes_] + [chr(256 + i) for i in range(256 - len(bytes_))] + ["<|endoftext|>"]
+    (tmp_path / "vocab.json").write_text(json.dumps({name: i for i, name in enumerate(names)}))
+    (tmp_path / "merges.txt").write_text("#version: 0.2\n")
+    flags = h.tiny_flags(prefix, 2, vocab_size=None, tokenizer_type="GPT2BPETokenizer",
+                         vocab_file=tmp_path / "vocab.json", merge_file=tmp_path / "merges.txt")
+    command = [h.MUSTER_TRAIN, "--print-config", *map(str, flags)]
+    result = subprocess.run(command, capture_output=True, text=True, env=h.base_env())
+    assert re.search(r"^  vocab-size +257 +tokenizer$", result.stdout, re.M), result.stderr
+
+
+def test_a_rank_of_mpirun_does_not_train_alone(tmp_path, prefix):
+    env = dict(h.base_env(), OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="2")
+    result = subprocess.run([h.MUSTER_TRAIN, *map(str, h.tiny_flags(prefix, 2))], env=env, capture_output=True, text=True)
+    assert result.returncode == 64
+    assert "OMPI_COMM_WORLD_SIZE=2 needs MASTER_ADDR and MASTER_PORT" in result.stderr
 
 
 def test_tied_embedding_and_rope_scaling_train(tmp_path, prefix):

@@ -1,5 +1,6 @@
 """N + M steps are N steps, a save, a load and M steps, bit for bit; whatever happens on the way."""
 
+import json
 import random
 import shutil
 import time
@@ -124,6 +125,31 @@ def test_finetune_takes_only_the_weights(tmp_path, prefix):
     events = rank.events("iteration")
     assert [e["iteration"] for e in events] == [1, 2]
     assert events[0]["lm_loss"] < h.losses(made)[0]
+
+
+@pytest.mark.parametrize("given,decoupled", [
+    ({}, ("0.003", "0.0001")),
+    ({"decoupled_lr": 0.01}, ("0.01", "0.0001")),
+    ({"decoupled_lr": 0.01, "decoupled_min_lr": 0.002}, ("0.01", "0.002")),
+])
+def test_the_schedule_of_embedding_and_head(tmp_path, prefix, given, decoupled):
+    flags = h.tiny_flags(prefix, 2, save=tmp_path / "ckpt", min_lr=0.0001, lr_decay_style="cosine", **given)
+    h.run(tmp_path, flags)
+    schedule = json.loads((tmp_path / "ckpt/iter_0000002/index.json").read_text())["schedule"]
+    assert (schedule["lr"], schedule["min-lr"]) == ("0.003", "0.0001")
+    assert (schedule["decoupled-lr"], schedule["decoupled-min-lr"]) == decoupled
+
+
+def test_checkpoints_without_the_optimizer(tmp_path, prefix):
+    flags = {"save": tmp_path / "ckpt", "no_save_optim": True}
+    (made,) = h.run(tmp_path / "made", h.tiny_flags(prefix, 4, **flags))
+    assert not [n for n in load_file(tmp_path / "ckpt/iter_0000004/shard_00000.safetensors") if n.startswith("optimizer")]
+    (rank,) = h.run(tmp_path / "whole", h.tiny_flags(prefix, 6, load=tmp_path / "ckpt"), expect=74)
+    assert "exp_avg: not in this checkpoint" in rank.err
+    (rank,) = h.run(tmp_path / "again", h.tiny_flags(prefix, 6, load=tmp_path / "ckpt", no_load_optim=True))
+    whole = h.losses(h.run(tmp_path / "truth", h.tiny_flags(prefix, 6))[0])
+    assert h.losses(rank)[0] == whole[4]  # the weights are there
+    assert h.losses(rank)[1] != whole[5]  # the moments are not
 
 
 def test_the_other_ranks_need_no_shared_folder(tmp_path, prefix):
