@@ -174,6 +174,30 @@ TEST(RecipeTest, EvaluationLeavesTheStateAlone) {
   }
 }
 
+TEST(RecipeTest, MarginFormatAndAlgorithmReachTheScales) {
+  for (const auto algo : {config::AmaxAlgo::kMax, config::AmaxAlgo::kMostRecent}) {
+    config::Fp8Config config;
+    config.recipe = config::Fp8Recipe::kDelayed;
+    config.format = config::Fp8Format::kE4m3;
+    config.amax_history_len = 4;
+    config.amax_algo = algo;
+    config.margin = 2;
+    DelayedRecipe recipe(config, {"a"}, nullptr);
+    for (const double amax : {8.0, 2.0}) {
+      const at::Tensor x = at::zeros({4}).fill_(amax);
+      recipe.Quantize(0, Role::kInput, x, /*record=*/true);
+      recipe.AfterForward();
+      EXPECT_EQ(recipe.Quantize(0, Role::kGradOutput, x, /*record=*/true).format, Format::kE4m3);
+      recipe.AfterBackward();
+    }
+    const float largest = algo == config::AmaxAlgo::kMax ? 8 : 2;
+    for (const auto& [name, tensor] : recipe.State()) {
+      if (name.find("scale") == std::string::npos) continue;
+      EXPECT_EQ(tensor[0].item<float>(), 448.0f / 4 / largest) << name;
+    }
+  }
+}
+
 TEST(RecipeTest, HybridTrainsBackwardInE5m2) {
   using config::Fp8Format;
   for (const Role role : {Role::kInput, Role::kWeight, Role::kGradOutput}) {
