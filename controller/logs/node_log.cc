@@ -33,8 +33,9 @@ void Outbox::Deliver(
   for (auto& [ack, message] : acks) {
     if (ack) ack(message);
   }
-  for (const absl::Status& report : reports) {
-    if (on_report) on_report(id, report);
+  for (size_t i = 0; i < reports.size(); ++i) {
+    const bool told = i > 0 && reports[i] == reports[i - 1];
+    if (on_report && !told) on_report(id, reports[i]);
   }
   acks.clear();
   reports.clear();
@@ -139,6 +140,8 @@ void NodeLog::Take(const v1::LogChunk& chunk, StreamState& state, Outbox& out) {
     state.reported = true;
     return;
   }
+  // All is here, and its end is on the way into the journal: the round answers.
+  if (state.ended && !state.recorded) return;
   if (chunk.offset() > before) {
     // Bytes are missing because we refused them, or because the node began in the middle: asking
     // again is the cure.

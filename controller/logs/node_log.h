@@ -26,6 +26,7 @@ struct Outbox {
   std::vector<absl::Status>
       reports;  // a write failed (once until it works again), or OK: it works again
 
+  // One fault of several streams, such as a journal that can't be written, is reported once.
   void Deliver(const v1::AttemptId& id,
                const std::function<void(const v1::AttemptId&, const absl::Status&)>& on_report);
 };

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -183,6 +185,32 @@ TEST_F(RegistryTest, AFullDiskIsReportedOnceAndHeals) {
   absl::MutexLock lock(&mutex_);
   ASSERT_EQ(errors_.size(), 2u);
   EXPECT_TRUE(errors_[1].ok());
+}
+
+// Only the journal can't be written: the node sends the end again with each answer, which must
+// neither heal the fault in the reports nor make the two answer each other without a pause.
+TEST_F(RegistryTest, AnEndThatCannotBeRecordedIsReportedOnceAndAskedForAtIntervals) {
+  std::atomic<int> sent{0};
+  const std::function<void(const v1::LogAck&)> send_again = [&](const v1::LogAck& ack) {
+    if (ack.end() || ++sent > 1000) return;
+    registry_->OnLog(HostOf(files_, 0), MakeChunk(files_, 0, v1::STREAM_EVENTS, 0, "", true),
+                     send_again);
+  };
+  Send(0, v1::STREAM_STDOUT, 0, "", true);
+  ASSERT_TRUE(acks_.WaitFor(0, v1::STREAM_STDOUT, 0, true));
+  {
+    const FileSizeLimit limit(16);  // the header of `.times`, and one line of the journal
+    v1::LogAck first;
+    send_again(first);
+    absl::SleepFor(absl::Milliseconds(300));  // room for 15 intervals
+    EXPECT_GT(sent, 2) << "asks again";
+    EXPECT_LT(sent, 20);
+    absl::MutexLock lock(&mutex_);
+    ASSERT_EQ(errors_.size(), 1u);
+    EXPECT_NE(errors_[0].message().find("streams.journal: File too large"), std::string::npos);
+  }
+  EndAll(4);
+  ASSERT_TRUE(complete_->WaitForNotificationWithTimeout(absl::Seconds(10)));
 }
 
 // The merged file can't grow while the streams can: they are acknowledged, and it catches up later.
