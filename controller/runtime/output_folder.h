@@ -21,7 +21,8 @@ struct Owner {
 absl::StatusOr<std::string> MakeOutputFolder(const std::string& root, std::string_view name,
                                              int64_t realtime_ns, const Owner& owner);
 
-// Writes a file anew (never half: a temporary file is renamed), or adds to its end.
+// Writes a file anew (never half: a temporary file is renamed), or adds to its end (all of
+// `text` or nothing).
 absl::Status WriteOutput(const std::string& path, std::string_view text, const Owner& owner);
 absl::Status AppendOutput(const std::string& path, std::string_view text, const Owner& owner);
 

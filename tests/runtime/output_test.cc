@@ -8,6 +8,7 @@
 
 #include "controller/runtime/output_folder.h"
 #include "controller/runtime/output_writer.h"
+#include "tests/logs/file_size_limit.h"
 #include "tests/store/temp_dir.h"
 
 namespace muster::runtime {
@@ -59,6 +60,18 @@ TEST(OutputFolder, BelongsToTheSubmitter) {
   // And only where the submitter may: not in root's folder.
   TempDir roots;
   EXPECT_FALSE(MakeOutputFolder(roots.path() + "/output", "job", 0, other).ok());
+}
+
+TEST(OutputFolder, WhatDoesNotFitLeavesNoHalfLine) {
+  TempDir dir;
+  const std::string path = dir.path() + "/events.jsonl";
+  ASSERT_TRUE(AppendOutput(path, "first\n", Me()).ok());
+  {
+    const logs::FileSizeLimit limit(10);
+    EXPECT_FALSE(AppendOutput(path, "second\n", Me()).ok());
+  }
+  ASSERT_TRUE(AppendOutput(path, "third\n", Me()).ok());
+  EXPECT_EQ(Content(path), "first\nthird\n");
 }
 
 TEST(OutputWriter, WritesInOrderAndBeforeItEnds) {
