@@ -151,6 +151,20 @@ TEST_F(DaemonE2e, ProbeAnswers) {
   EXPECT_NE(client_->AskProbe(probe).program_error().find("chmod +x"), std::string::npos);
 }
 
+// The next message is read on gRPC's thread while the last one is dealt with on the reactor's.
+TEST_F(DaemonE2e, ABurstOfMessagesArrivesWhole) {
+  v1::AttachRequest request;
+  request.mutable_log_ack()->mutable_id()->set_controller_id(controller_);
+  for (int i = 0; i < 20'000; ++i) {
+    request.mutable_log_ack()->mutable_id()->set_job_id(std::string(20 + i % 500, 'j'));
+    client_->Send(request);
+  }
+  v1::Probe probe;
+  probe.set_working_dir("/no/such");
+  EXPECT_EQ(client_->AskProbe(probe).working_dir_error(),
+            "working folder /no/such: No such file or directory");
+}
+
 TEST_F(DaemonE2e, ProbeHoldsThePortUntilTheStart) {
   v1::Probe probe;
   *probe.mutable_id() = Job("8");

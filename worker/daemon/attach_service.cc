@@ -62,9 +62,12 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
       FinishIfIdle();
       return;
     }
-    reactor_.Post(
-        [this, self = self_, message = std::move(request_)] { handlers_.message(self, message); });
+    v1::AttachRequest received = std::move(request_);
     request_.Clear();
+    // Nothing of request_ after this: the handler's ReadNext gives it back to gRPC, at once
+    // perhaps.
+    reactor_.Post(
+        [this, self = self_, message = std::move(received)] { handlers_.message(self, message); });
   }
 
   void OnWriteDone(bool ok) override {
