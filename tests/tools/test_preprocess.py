@@ -195,6 +195,8 @@ def test_mistakes_on_the_command_line(tmp_path):
         (["--input", "x"], "--output-prefix PREFIX is missing"),
         (["--input", "x", "--output-prefix", "y"], "--tokenizer-type TYPE is missing"),
         (["--input", "x", "--output-prefix", "y", *TINY, "--workers", "3", "--partitions", "2"], "not divisible"),
+        (["--input", "x", "--output-prefix", "y", *TINY, "--workers", "100000"], "--workers 100000: at most 1024"),
+        (["--input", "x", "--output-prefix", "y", *TINY, "--partitions", "2000"], "--partitions 2000: at most 1024"),
         (["--input", "x", "--output-prefix", "y", *TINY, "--input-format", "txt"], "did you mean 'text'"),
         (["tokenize", "--tokenizer-typ", "x"], "did you mean '--tokenizer-type'"),
     ]:
@@ -310,3 +312,18 @@ def test_json_is_read_as_python_reads_it(tmp_path):
     for line in lines - set(accepted):
         (tmp_path / "in.jsonl").write_text(line, encoding="utf-8", newline="\n")
         assert run("--input", tmp_path / "in.jsonl", "--output-prefix", tmp_path / "b", *TINY, "--workers", 1).returncode == 65, line
+
+
+def test_a_closed_stdin_is_no_empty_input(tmp_path):
+    command = '"$0" "$@" <&-'
+    args = [PROGRAM, "--input", "-", "--output-prefix", tmp_path / "out", *TINY]
+    done = subprocess.run(["sh", "-c", command, *map(str, args)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (65, "muster-preprocess: --input -: stdin is closed\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ids_that_can_not_be_written_are_an_error():
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([PROGRAM, "tokenize", *map(str, TINY)], input=b"a text", stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 65
+    assert b"stdout can't be written" in done.stderr

@@ -1,14 +1,21 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <thread>
+#include <utility>
 
 #include "common/suggest.h"
+#include "trainer/data/data_error.h"
 #include "trainer/tools/commands.h"
 #include "trainer/tools/preprocess.h"
 #include "trainer/tools/tokenizer_flags.h"
 
 namespace muster::tools {
 namespace {
+
+// Far more than cores; a mistyped number must not start that many threads.
+constexpr int64_t kMaxThreads = 1024;
 
 struct Arguments {
   tokenizer::TokenizerOptions tokenizer;
@@ -54,6 +61,15 @@ void Check(const Arguments& args) {
   if (args.input.empty()) throw UsageError("--input FILE is missing; see --help");
   if (args.output_prefix.empty()) throw UsageError("--output-prefix PREFIX is missing; see --help");
   if (args.tokenizer.type.empty()) throw UsageError("--tokenizer-type TYPE is missing; see --help");
+  for (const auto& [flag, threads] :
+       {std::pair("--workers", args.workers), std::pair("--partitions", args.partitions)}) {
+    if (threads <= kMaxThreads) continue;
+    throw UsageError(fmt::format("{} {}: at most {}", flag, threads, kMaxThreads));
+  }
+  // Otherwise one of our own files may get its number, and be read.
+  if (args.input == "-" && ::fcntl(STDIN_FILENO, F_GETFD) < 0) {
+    throw data::DataError("--input -: stdin is closed");
+  }
   if (args.workers % args.partitions != 0) {
     throw UsageError(fmt::format("--workers {} is not divisible by --partitions {}", args.workers,
                                  args.partitions));

@@ -1,6 +1,7 @@
 // muster-preprocess: text to Megatron's .bin/.idx, and a try of a tokenizer.
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <exception>
 #include <string>
 #include <vector>
@@ -50,7 +51,11 @@ int main(int argc, char** argv) {
   using muster::data::kDataExitCode;
   using muster::tools::kUsageExitCode;
   try {
-    return muster::tools::Run({argv + 1, argv + argc});
+    const int code = muster::tools::Run({argv + 1, argv + argc});
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      throw muster::data::DataError("stdout can't be written: is its disk full?");
+    }
+    return code;
   } catch (const muster::tools::UsageError& error) {
     fmt::print(stderr, "muster-preprocess: {}\n", error.what());
     return kUsageExitCode;
