@@ -1,5 +1,6 @@
 """An ordinary PyTorch DDP script (Gloo), as its users write it: nothing in it knows Muster."""
 
+import gc
 import os
 
 import torch
@@ -32,6 +33,10 @@ def main():
     weights = torch.cat([p.detach().flatten() for p in model.parameters()])
     print(f"rank {rank}/{world} local {os.environ['LOCAL_RANK']} first {first:.4f} last {last:.4f} "
           f"sum {weights.double().sum().item():.12f}", flush=True)
+    # PyTorch 2.11 aborts now and then, under torchrun too, when the process group goes before the DDP that uses it.
+    del model, optimizer, loss
+    gc.collect()
+    dist.barrier()
     dist.destroy_process_group()
 
 
