@@ -72,6 +72,15 @@ TEST(TcpTable, BothFamilies) {
   EXPECT_EQ(OwnerOfConnection(table, table[0].local, table[1].remote), std::nullopt);
 }
 
+TEST(TcpTable, AClosedSocketIsNotRoots) {
+  // What the kernel shows of a socket that user 1001 has closed: FIN_WAIT2, uid 0, inode 0.
+  const auto table = ParseTcpTable(
+      "headings\n"
+      "   0: 0100007F:8D96 0100007F:1D29 05 0:0 3:17 0 0 0 0 2\n");
+  ASSERT_EQ(table.size(), 1u);
+  EXPECT_EQ(OwnerOfConnection(table, table[0].local, table[0].remote), std::nullopt);
+}
+
 TEST(HoldPort, FreePortsAreBelowTheOutgoingRange) {
   const HeldPort held = HoldPort("127.0.0.1", 0, ProcReader::Real());
   ASSERT_TRUE(held.socket) << held.error;

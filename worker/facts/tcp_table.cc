@@ -118,7 +118,9 @@ std::optional<TcpEnd> ToTcpEnd(const sockaddr_storage& address) {
 std::optional<uint32_t> OwnerOfConnection(const std::vector<TcpEntry>& table, const TcpEnd& local,
                                           const TcpEnd& remote) {
   for (const TcpEntry& entry : table) {
-    if (!entry.listening && entry.local == local && entry.remote == remote) return entry.uid;
+    // A socket that its process has closed already (inode 0) is shown as root's, whoever it was.
+    if (entry.inode == 0 || entry.listening) continue;
+    if (entry.local == local && entry.remote == remote) return entry.uid;
   }
   return std::nullopt;
 }

@@ -38,7 +38,8 @@ std::vector<TcpEntry> ReadTcpTable();
 
 std::optional<TcpEnd> ToTcpEnd(const sockaddr_storage& address);
 
-// The user that owns the socket whose local end is `local` and whose remote end is `remote`.
+// The user that owns the socket whose local end is `local` and whose remote end is `remote`;
+// nothing if there is none, or no process holds it any more.
 std::optional<uint32_t> OwnerOfConnection(const std::vector<TcpEntry>& table, const TcpEnd& local,
                                           const TcpEnd& remote);
 
