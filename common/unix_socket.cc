@@ -48,6 +48,14 @@ absl::StatusOr<UniqueFd> NewSocket() {
   return fd;
 }
 
+// Of a listener's connection: who connected. Of our own: who listens.
+absl::StatusOr<ucred> PeerOf(int fd) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return PosixError("SO_PEERCRED");
+  return peer;
+}
+
 }  // namespace
 
 absl::StatusOr<UniqueFd> ListenUnix(const std::string& path) {
@@ -77,11 +85,7 @@ absl::StatusOr<UniqueFd> AcceptUnix(int listener, uid_t uid) {
     }
     return PosixError("accept");
   }
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-    return PosixError("SO_PEERCRED");
-  }
+  MUSTER_ASSIGN_OR_RETURN(const ucred peer, PeerOf(fd.get()));
   if (peer.uid != uid) {
     return absl::PermissionDeniedError("refused a connection of uid " + std::to_string(peer.uid) +
                                        " (pid " + std::to_string(peer.pid) + "): only uid " +
@@ -100,6 +104,13 @@ absl::StatusOr<UniqueFd> ConnectUnix(const std::string& path) {
     if (error == ECONNREFUSED)
       return absl::UnavailableError("connect " + path + ": nobody listens");
     return PosixError("connect " + path, error);
+  }
+  MUSTER_ASSIGN_OR_RETURN(const ucred peer, PeerOf(fd.get()));
+  if (peer.uid != geteuid() && peer.uid != 0) {
+    return absl::PermissionDeniedError("connect " + path + ": uid " + std::to_string(peer.uid) +
+                                       " (pid " + std::to_string(peer.pid) +
+                                       ") listens there, not you: remove that folder, or set "
+                                       "MUSTER_STATE to a folder of yours");
   }
   return fd;
 }

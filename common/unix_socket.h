@@ -23,8 +23,9 @@ absl::StatusOr<UniqueFd> ListenUnix(const std::string& path);
 // accept failed.
 absl::StatusOr<UniqueFd> AcceptUnix(int listener, uid_t uid);
 
-// A connection to the listener at `path`. NotFound: no such file; Unavailable: nobody listens there
-// any more.
+// A connection to the listener at `path`, which must run as this process's user or root: in
+// /var/tmp somebody else may have been there first. NotFound: no such file; Unavailable: nobody
+// listens there any more; PermissionDenied: somebody else does.
 absl::StatusOr<UniqueFd> ConnectUnix(const std::string& path);
 
 }  // namespace muster
