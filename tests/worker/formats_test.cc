@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
+#include <sys/stat.h>
 
 #include "tests/worker/worker_testing.h"
 #include "worker/ranks/rank_folder.h"
@@ -146,6 +147,9 @@ TEST(AttemptRecordFormat, DamageIsDataLoss) {
   ASSERT_TRUE(WriteFileAtomic(folder + "/attempt", bytes, error));
   EXPECT_EQ(ranks::LoadRecord(folder).status().code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(ranks::LoadRecord(dir.path()).status().code(), absl::StatusCode::kNotFound);
+  // There, but it cannot be read: that must not look like "nothing was accepted".
+  ASSERT_EQ(mkdir((dir.path() + "/attempt").c_str(), 0700), 0);
+  EXPECT_EQ(ranks::LoadRecord(dir.path()).status().code(), absl::StatusCode::kDataLoss);
 }
 
 }  // namespace

@@ -51,8 +51,11 @@ absl::Status WriteAtomic(const std::string& path, const std::string& content) {
 template <typename Message>
 absl::StatusOr<Message> Load(const std::string& path, std::string_view magic) {
   std::string error;
+  errno = 0;
   const auto file = shim::ReadWholeFile(path, shim::kMaxPayload, error);
-  if (!file) return absl::NotFoundError(error);
+  // "Not there" lets the caller clear the folder away: nothing else may look like it.
+  if (!file && errno == ENOENT) return absl::NotFoundError(error);
+  if (!file) return absl::DataLossError(error);
   const auto payload = shim::DecodeFrame(magic, kVersion, *file, error);
   Message message;
   if (!payload) return absl::DataLossError(path + ": " + error);
