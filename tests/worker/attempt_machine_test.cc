@@ -32,7 +32,7 @@ class FakeWorld : public AttemptEffects {
     calls.push_back("signal " + std::to_string(leftover.pid) + " " + std::to_string(signal));
   }
   void KillCgroup() override { calls.push_back("cgroup kill"); }
-  std::string ErrorRecord(uint32_t) override { return "{}"; }
+  std::string ErrorRecord(uint32_t) override { return error_record; }
   void Save(const worker::AttemptRecord& record) override { saved = record; }
   void Changed() override { ++changes; }
   void Ended() override { calls.push_back("ended"); }
@@ -41,6 +41,7 @@ class FakeWorld : public AttemptEffects {
 
   std::vector<std::string> calls;
   std::string spawn_error;
+  std::string error_record = "{}";
   ScanResult scan;
   worker::AttemptRecord saved;
   int scans = 0;
@@ -110,6 +111,28 @@ class AttemptMachineTest : public ::testing::Test {
   FakeWorld world_;
   AttemptMachine machine_{worker::AttemptRecord(), world_, clock_};
 };
+
+TEST_F(AttemptMachineTest, ErrorRecordsOfManyRanksFitAMessage) {
+  RunRanks(100);
+  world_.error_record = std::string(64 << 10, 'x');
+  for (uint32_t rank = 0; rank < 100; ++rank) Exit(rank, 1);
+  EXPECT_EQ(Rank(0).exit().error_record().size(), 64u << 10);
+  EXPECT_EQ(Rank(99).exit().error_record(), "");
+  EXPECT_LT(machine_.Observe().ByteSizeLong(), (1u << 20) + 65536);
+}
+
+TEST_F(AttemptMachineTest, IsNotIdleWhileItLooksForLeftovers) {
+  RunRanks(1);
+  world_.scan.processes = {Process(7, false)};
+  Exit(0, 0);
+  machine_.OnGone(0, std::nullopt);
+  Pass(200ms);
+  EXPECT_FALSE(machine_.Idle());
+  world_.scan.processes.clear();
+  Pass(1s);
+  EXPECT_TRUE(Done());
+  EXPECT_TRUE(machine_.Idle());
+}
 
 TEST_F(AttemptMachineTest, PreparesThenStartsOnce) {
   PrepareRanks(2);

@@ -15,6 +15,8 @@ using std::chrono::seconds;
 
 constexpr seconds kDefaultGrace(30);
 constexpr std::chrono::hours kMaxGrace(24 * 30);
+// Of all ranks together, or Observed outgrows a message. The first to fail keep theirs.
+constexpr size_t kMaxErrorRecords = 1 << 20;
 
 nanoseconds Grace(const v1::Desired& wish) {
   if (!wish.has_grace()) return kDefaultGrace;
@@ -146,7 +148,12 @@ void AttemptMachine::TakeExit(v1::RankStatus& rank, const shim::ShimStatus& stat
   exit->set_core_dumped(status.core_dumped);
   exit->set_ended_ns(status.ended_ns);
   exit->set_escalated(killed);
-  exit->set_error_record(effects_.ErrorRecord(rank.rank()));
+  size_t kept = 0;
+  for (const v1::RankStatus& other : record_.ranks()) kept += other.exit().error_record().size();
+  std::string error_record = effects_.ErrorRecord(rank.rank());
+  if (kept + error_record.size() <= kMaxErrorRecords) {
+    exit->set_error_record(std::move(error_record));
+  }
   record_.set_last_wait_order(record_.last_wait_order() + 1);
   exit->set_wait_order(record_.last_wait_order());
 }

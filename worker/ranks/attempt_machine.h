@@ -89,8 +89,12 @@ class AttemptMachine {
   // What the controller is told; without Observed.refused.
   v1::Observed Observe() const;
   const worker::AttemptRecord& record() const { return record_; }
-  // No process of this attempt is known to live.
-  bool Idle() const { return live_shims_.empty() && AllEnded(); }
+  // No process of this attempt is known to live, and nobody is looking for one.
+  bool Idle() const {
+    const bool ending =
+        record_.phase() == worker::END_PHASE_TERM || record_.phase() == worker::END_PHASE_KILL;
+    return live_shims_.empty() && AllEnded() && !ending;
+  }
 
  private:
   v1::RankStatus* Find(uint32_t rank);
