@@ -40,8 +40,10 @@ std::string DescribeProcess(const v1::Survivor& process) {
 
 std::string NodeDetails(const v1::Job& job, const v1::NodeEnd& end) {
   const v1::EndReport& report = end.report();
-  std::string out = fmt::format("{} ended, {} left", Count(RanksOn(job, end.host()), "rank"),
-                                report.survivors_size());
+  const std::string ranks = Count(RanksOn(job, end.host()), "rank");
+  std::string out = report.verified() || report.survivors_size() > 0
+                        ? fmt::format("{} ended, {} left", ranks, report.survivors_size())
+                        : ranks + ", nobody could look what is left";
   if (const uint32_t escalated = EscalatedOn(job, end.host()); escalated > 0) {
     out += fmt::format("; {} needed SIGKILL", Count(escalated, "rank"));
   }

@@ -75,6 +75,11 @@ TEST(NodeLines, NameSurvivorsAndWhatWasSwept) {
   EXPECT_FALSE(AllClean(job));
   end.mutable_report()->set_verified(false);
   EXPECT_THAT(NodeLines(job, Style())[0], HasSubstr("UNVERIFIED"));
+  // Nobody has looked: there is no number to give.
+  end.mutable_report()->clear_survivors();
+  end.mutable_report()->clear_swept();
+  EXPECT_EQ(NodeLines(job, Style())[0],
+            "127.0.0.2   UNVERIFIED  2 ranks, nobody could look what is left");
 }
 
 TEST(NodeLines, SayHowManyNeededSigkill) {
