@@ -1,9 +1,12 @@
 // The command line as a whole: parse, say what is wrong with it, run the subcommand.
 #include <absl/status/status.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <exception>
+#include <set>
 
 #include "common/suggest.h"
 #include "common/version.h"
@@ -125,13 +128,24 @@ int Dispatch(CLI::App& root, const std::vector<Command>& commands,
   if (invocation.has_dashes && !command->takes_command) {
     return UsageError(selected, "nothing may follow `--` here");
   }
-  return command->run(invocation);
+  const int code = command->run(invocation);
+  // What became of a job or a controller counts more than lost lines about it.
+  const bool acts = std::set<std::string>{"submit", "stop", "serve"}.contains(selected->get_name());
+  return acts ? code : CheckStdout(code);
+}
+
+// With one of these closed, a socket would get its number, and our output.
+void OpenStandardStreams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (fcntl(fd, F_GETFD) < 0) (void)!open("/dev/null", O_RDWR);
+  }
 }
 
 }  // namespace
 
 int Main(std::vector<std::string> arguments) {
   std::signal(SIGPIPE, SIG_IGN);
+  OpenStandardStreams();
   CLI::App root(kAbout, "muster");
   root.footer(kFooter);
   root.set_version_flag("--version", std::string(kVersion), "Print the version and exit");

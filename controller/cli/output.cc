@@ -3,13 +3,20 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <string>
 
 #include "controller/cli/exit_code.h"
 #include "controller/cli/job_json.h"
 
 namespace muster::cli {
+namespace {
+
+std::atomic<int> stdout_errno{0};
+
+}  // namespace
 
 bool WriteAll(int fd, std::string_view text) {
   while (!text.empty()) {
@@ -20,6 +27,7 @@ bool WriteAll(int fd, std::string_view text) {
       pollfd wait{fd, POLLOUT, 0};
       poll(&wait, 1, -1);
     } else if (errno != EINTR) {
+      if (fd == STDOUT_FILENO && errno != EPIPE) stdout_errno = errno;
       return false;
     }
   }
@@ -46,6 +54,13 @@ int Fail(const absl::Status& status, bool json) {
 
 void PrintLine(std::string_view text) {
   WriteAll(STDOUT_FILENO, std::string(text) + "\n");
+}
+
+int CheckStdout(int code) {
+  const int error = stdout_errno;
+  if (error == 0) return code;
+  PrintError(std::string("stdout can't be written: ") + std::strerror(error));
+  return code == kExitOk ? kExitInternal : code;
 }
 
 }  // namespace muster::cli

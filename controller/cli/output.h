@@ -21,4 +21,8 @@ int Fail(const absl::Status& status, bool json);
 // A line on stdout.
 void PrintLine(std::string_view text);
 
+// The end of a command whose output is what it is for: `code`, or if what was to go to stdout got
+// lost (a full disk, not a reader that has seen enough) an error on stderr and no 0.
+int CheckStdout(int code);
+
 }  // namespace muster::cli

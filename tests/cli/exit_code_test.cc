@@ -1,6 +1,10 @@
 #include "controller/cli/exit_code.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "controller/cli/output.h"
 
 namespace muster::cli {
 namespace {
@@ -40,6 +44,20 @@ TEST(Names, AreTheWordsOfTheJsonOutput) {
   EXPECT_EQ(StreamName(v1::STREAM_STDERR), "stderr");
   EXPECT_EQ(LinkStateName(v1::LINK_STATE_UP), "up");
   EXPECT_EQ(RankStateName(v1::RANK_STATE_EXITED), "exited");
+}
+
+TEST(CheckStdout, LostOutputIsNoSuccess) {
+  EXPECT_EQ(CheckStdout(kExitOk), kExitOk);
+  const int kept = dup(STDOUT_FILENO);
+  const int full = open("/dev/full", O_WRONLY);
+  dup2(full, STDOUT_FILENO);
+  const bool written = WriteAll(STDOUT_FILENO, "x");
+  dup2(kept, STDOUT_FILENO);
+  close(kept);
+  close(full);
+  EXPECT_FALSE(written);
+  EXPECT_EQ(CheckStdout(kExitOk), kExitInternal);
+  EXPECT_EQ(CheckStdout(kExitUsage), kExitUsage);
 }
 
 TEST(IsTerminal, HoldsForThreeStates) {
