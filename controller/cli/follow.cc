@@ -32,6 +32,7 @@ class Follower {
         job_(std::move(job)),
         options_(options),
         view_(world, options.style, [this](std::string_view text) {
+          screen_mutex_.AssertHeld();  // whoever feeds the view holds it
           readable_ = readable_ && WriteAll(options_.fd, text);
         }) {}
 
