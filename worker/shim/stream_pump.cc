@@ -1,6 +1,7 @@
 #include "worker/shim/stream_pump.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -31,8 +32,12 @@ StreamPump::StreamPump(const char* log_path, const char* times_path, const Clock
   if (times_path_.empty()) return;
   times_ = Create(times_path_);
   const auto header = EncodeTimesHeader();
-  if (!times_) {
+  struct stat info {};
+  if (!times_ || fstat(times_.get(), &info) != 0) {
     Fail("create", times_path_.c_str());
+    times_.reset();
+  } else if (info.st_size > 0) {
+    // An earlier shim of this rank, which ended before it started anything, has written it.
   } else if (write(times_.get(), header.data(), header.size()) !=
              static_cast<ssize_t>(header.size())) {
     Fail("write", times_path_.c_str());
