@@ -67,9 +67,10 @@ absl::StatusOr<std::unique_ptr<AttemptRunner>> AttemptRunner::Load(const NodeCon
                                                                    Callbacks callbacks) {
   MUSTER_ASSIGN_OR_RETURN(AttemptRecord record, ranks::LoadRecord(folder));
   if (record.boot_id() != node.boot_id) {
-    // Everything that lived is gone; times of the other boot mean nothing.
+    // Everything that lived is gone; times of the other boot mean nothing. What runs already in
+    // this boot is not ours.
     record.set_boot_id(node.boot_id);
-    record.set_created_ticks(0);
+    record.set_created_ticks(TicksSinceBoot());
     record.set_deadline_ns(0);
     record.clear_cgroup();
   }
