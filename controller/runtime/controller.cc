@@ -5,7 +5,6 @@
 
 #include <utility>
 
-#include "common/log.h"
 #include "common/status.h"
 #include "common/version.h"
 #include "controller/engine/transitions.h"
@@ -233,28 +232,27 @@ absl::StatusOr<std::unique_ptr<api::Backend::Subscription>> Controller::Watch(
     const std::string& job, uint64_t after, EventCallback callback) {
   MUSTER_ASSIGN_OR_RETURN(const uint64_t id, reader_->FindJob(job));
   auto watcher = std::make_shared<Watchers::Watcher>(loop_, after, std::move(callback));
-  if (!loop_->RunAndWait([&] { AddWatcher(id, after, watcher); })) return Ending();
+  absl::Status status = absl::OkStatus();
+  if (!loop_->RunAndWait([&] { status = AddWatcher(id, after, watcher); })) return Ending();
+  MUSTER_RETURN_IF_ERROR(status);
   return MakeSubscription(std::move(watcher));
 }
 
-void Controller::AddWatcher(uint64_t job, uint64_t after,
-                            const std::shared_ptr<Watchers::Watcher>& watcher) {
+absl::Status Controller::AddWatcher(uint64_t job, uint64_t after,
+                                    const std::shared_ptr<Watchers::Watcher>& watcher) {
   const std::optional<v1::Job> view = host_->View(job);
   const std::vector<v1::JobEvent>* const story = host_->Story(job);
   if (view && story != nullptr) {
     const bool ended = engine::IsTerminal(view->state());
     watcher->Call(*story, ended ? view : std::nullopt);
     if (!ended) watchers_.Add(job, watcher);
-    return;
+    return absl::OkStatus();
   }
   // An old job: all of it is in the store.
-  const auto events = reader_->EventsAfter(job, after);
-  const auto record = reader_->GetJob(job);
-  if (events.ok() && record.ok()) {
-    watcher->Call(*events, ToView(*record));
-  } else {
-    log::Error(std::string((events.ok() ? record.status() : events.status()).message()));
-  }
+  MUSTER_ASSIGN_OR_RETURN(const auto events, reader_->EventsAfter(job, after));
+  MUSTER_ASSIGN_OR_RETURN(const auto record, reader_->GetJob(job));
+  watcher->Call(events, ToView(record));
+  return absl::OkStatus();
 }
 
 void Controller::ReportLogFault(const v1::AttemptId& id, const absl::Status& fault) {

@@ -67,7 +67,8 @@ class Controller : public api::Backend {
                       std::unique_ptr<store::Reader> reader);
   absl::Status Recover();
   absl::Status StoreSubmitted(engine::Submitted submitted);
-  void AddWatcher(uint64_t job, uint64_t after, const std::shared_ptr<Watchers::Watcher>& watcher);
+  absl::Status AddWatcher(uint64_t job, uint64_t after,
+                          const std::shared_ptr<Watchers::Watcher>& watcher);
 
   const Options options_;
   const std::unique_ptr<store::Store> store_;    // engine thread
