@@ -264,7 +264,7 @@ void ContinueRun(Context& c, JobRun& job) {
       Break(c, job,
             {v1::CAUSE_NODE_LOST,
              absl::StrCat("rank ", killed->rank(), " on ", host,
-                          " was ended by its worker, not by this controller (muster cleanup?)"),
+                          " was ended by its worker, not by this controller"),
              host});
       return;
     }

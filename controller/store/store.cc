@@ -60,8 +60,8 @@ absl::Status Explain(const absl::Status& status, const std::string& path) {
       std::string(annotated.message()),
       "\nThe controller's database is damaged. Running jobs are not harmed. Move it away (mv ",
       path, " ", path,
-      ".damaged) and start again: the job history is lost, and ranks that still run are "
-      "ended by `muster cleanup` on their hosts."));
+      ".damaged) and start again: the job history is lost, and ranks that still run must be ended "
+      "by hand on their hosts."));
 }
 
 }  // namespace
