@@ -22,15 +22,14 @@ constexpr int kBlockRows = 128, kBlockColumns = 128;
 struct PatchOutput {
   Fp8Output out;
   int64_t rows, columns;
-  bool aligned;             // the codes may be stored 8 at a time
-  bool transposed_aligned;  // so may the transposed codes
+  bool aligned;  // codes and transposed codes may be stored 8 at a time
 
   PatchOutput(const Fp8Output& output, int64_t y_rows, int64_t y_columns)
       : out(output),
         rows(y_rows),
         columns(y_columns),
-        aligned(y_columns % kEight == 0 && Aligned(output.codes, kEight)),
-        transposed_aligned(y_rows % kEight == 0 && Aligned(output.transposed, kEight)) {}
+        aligned(y_columns % kEight == 0 && y_rows % kEight == 0 && Aligned(output.codes, kEight) &&
+                Aligned(output.transposed, kEight)) {}
 };
 
 // The codes of eight neighbouring elements of a row, two words of four.
@@ -55,15 +54,15 @@ __device__ CodesOfEight CastEight(const float (&values)[kEight], float scale, in
   return result;
 }
 
-__device__ inline void StoreCodes(uint8_t* codes, const uint32_t (&word)[2], bool whole,
-                                  int64_t inside) {
-  if (whole) {
+template <bool kWhole>
+__device__ void StoreCodes(uint8_t* codes, const uint32_t (&word)[2], int64_t inside) {
+  if constexpr (kWhole) {
     *reinterpret_cast<uint2*>(codes) = make_uint2(word[0], word[1]);
-    return;
-  }
+  } else {
 #pragma unroll
-  for (int i = 0; i < kEight; ++i) {
-    if (i < inside) codes[i] = static_cast<uint8_t>(word[i / 4] >> 8 * (i % 4));
+    for (int i = 0; i < kEight; ++i) {
+      if (i < inside) codes[i] = static_cast<uint8_t>(word[i / 4] >> 8 * (i % 4));
+    }
   }
 }
 
@@ -79,19 +78,19 @@ __device__ inline void Transpose4x4(uint32_t a, uint32_t b, uint32_t c, uint32_t
 }
 
 // Writes the patch whose first element is (row, column), as far as it lies before `end_column`.
-__device__ inline void StorePatch(const PatchOutput& y, int64_t row, int64_t column,
-                                  int64_t end_column, const CodesOfEight (&codes)[kEight]) {
+// kWhole: it all does, and y is aligned.
+template <bool kWhole>
+__device__ void StorePatch(const PatchOutput& y, int64_t row, int64_t column, int64_t end_column,
+                           const CodesOfEight (&codes)[kEight]) {
   const int64_t columns_inside = end_column - column, rows_inside = y.rows - row;
-  const bool whole = y.aligned && columns_inside >= kEight;
 #pragma unroll
   for (int i = 0; i < kEight; ++i) {
-    if (i < rows_inside) {
-      StoreCodes(y.out.codes + (row + i) * y.columns + column, codes[i].word, whole,
-                 columns_inside);
+    if (kWhole || i < rows_inside) {
+      StoreCodes<kWhole>(y.out.codes + (row + i) * y.columns + column, codes[i].word,
+                         columns_inside);
     }
   }
   if (y.out.transposed == nullptr) return;
-  const bool whole_down = y.transposed_aligned && rows_inside >= kEight;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     uint32_t top[4], bottom[4];
@@ -103,9 +102,8 @@ __device__ inline void StorePatch(const PatchOutput& y, int64_t row, int64_t col
     for (int i = 0; i < 4; ++i) {
       const int across = 4 * half + i;
       const uint32_t word[2] = {top[i], bottom[i]};
-      if (across < columns_inside) {
-        StoreCodes(y.out.transposed + (column + across) * y.rows + row, word, whole_down,
-                   rows_inside);
+      if (kWhole || across < columns_inside) {
+        StoreCodes<kWhole>(y.out.transposed + (column + across) * y.rows + row, word, rows_inside);
       }
     }
   }
@@ -131,6 +129,10 @@ __device__ inline void FinishOutput(const Fp8Output& out, int largest) {
 // Where the patch of a thread lies in a grid of blocks that covers [rows, columns] row by row.
 struct PatchPlace {
   int64_t row, column;
+
+  __device__ bool IsWhole(int64_t rows, int64_t columns) const {
+    return row + kEight <= rows && column + kEight <= columns;
+  }
 };
 __device__ inline PatchPlace PlaceOfPatch(int64_t columns) {
   const int64_t across = (columns + kBlockColumns - 1) / kBlockColumns;

@@ -28,22 +28,24 @@ struct Norm {
 };
 
 // sum = x + residual of a block's part of one row, into device and shared memory. The sum of its
-// squares, of this lane alone.
+// squares, of this lane alone. kWhole: all is aligned, and the row is there.
+template <bool kWhole>
 __device__ float AddRow(const Norm& norm, const PatchOutput& y, int64_t row, int64_t first,
                         Bfloat16* tile) {
+  const int64_t row_start = row * y.columns + first;
+  const int64_t row_inside = kWhole || row < y.rows ? y.columns - first : 0;
+  const bool adds = norm.residual != nullptr;
   float squares = 0;
   for (int start = threadIdx.x % 32 * kEight; start < norm.slice; start += kLoads * kLoadColumns) {
-    Eight<Bfloat16> x[kLoads], residual[kLoads];
+    Eight<Bfloat16> x[kLoads] = {}, residual[kLoads] = {};
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
-      const int64_t at = first + start + i * kLoadColumns;
-      const bool mine = row < y.rows && start + i * kLoadColumns < norm.slice;
-      const int64_t inside = mine ? y.columns - at : 0;
-      const bool whole = norm.aligned && inside >= kEight;
-      x[i] = LoadEight(norm.x + row * y.columns + at, whole, inside);
-      const bool adds = norm.residual != nullptr;
-      residual[i] = LoadEight(norm.residual + row * y.columns + at, whole && adds,
-                              adds ? inside : 0);
+      const int column = start + i * kLoadColumns;
+      const int64_t inside = row_inside - column;
+      if (column < norm.slice && inside > 0) {
+        x[i] = LoadEight<kWhole>(norm.x + row_start + column, inside);
+        if (adds) residual[i] = LoadEight<kWhole>(norm.residual + row_start + column, inside);
+      }
     }
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
@@ -52,19 +54,39 @@ __device__ float AddRow(const Norm& norm, const PatchOutput& y, int64_t row, int
       Eight<Bfloat16> sums = x[i];
 #pragma unroll
       for (int j = 0; j < kEight; ++j) {
-        if (norm.residual != nullptr) {
-          sums.element[j] =
-              FromFloat<Bfloat16>(ToFloat(x[i].element[j]) + ToFloat(residual[i].element[j]));
-        }
+        const float sum = ToFloat(x[i].element[j]) + ToFloat(residual[i].element[j]);
+        if (adds) sums.element[j] = FromFloat<Bfloat16>(sum);
         squares += ToFloat(sums.element[j]) * ToFloat(sums.element[j]);
       }
       *reinterpret_cast<Eight<Bfloat16>*>(tile + column) = sums;
-      const int64_t inside = row < y.rows ? y.columns - first - column : 0;
-      StoreEight(norm.sum + row * y.columns + first + column, sums,
-                 norm.aligned && inside >= kEight, inside);
+      const int64_t inside = row_inside - column;
+      if (inside > 0) StoreEight<kWhole>(norm.sum + row_start + column, sums, inside);
     }
   }
   return squares;
+}
+
+// A patch of y, from the sums in shared memory. The largest magnitude in it.
+template <__nv_fp8_interpretation_t kFormat, bool kWhole>
+__device__ int CastPatch(const Norm& norm, const PatchOutput& y, const PatchPlace& at,
+                         const Bfloat16* sums, const float* rstd) {
+  const float scale = *y.out.scale;
+  const auto weights = LoadEight<kWhole>(norm.weight + at.column, y.columns - at.column);
+  int largest = 0;
+  CodesOfEight codes[kEight];
+#pragma unroll
+  for (int i = 0; i < kEight; ++i) {
+    const auto row = *reinterpret_cast<const Eight<Bfloat16>*>(sums + i * norm.slice);
+    float values[kEight];
+#pragma unroll
+    for (int j = 0; j < kEight; ++j) {
+      values[j] =
+          ToFloat(row.element[j]) * rstd[i] * (norm.offset + ToFloat(weights.element[j]));
+    }
+    codes[i] = CastEight<kFormat>(values, scale, largest);
+  }
+  StorePatch<kWhole>(y, at.row, at.column, y.columns, codes);
+  return largest;
 }
 
 template <__nv_fp8_interpretation_t kFormat>
@@ -80,7 +102,10 @@ __global__ void __launch_bounds__(kThreads, 3) NormKernel(PatchOutput y, Norm no
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
   for (int r = warp; r < kRows; r += kWarps) {
-    const float sum = WarpSum(AddRow(norm, y, row + r, first, tile + r * norm.slice));
+    Bfloat16* const sums = tile + r * norm.slice;
+    const bool whole = norm.aligned && row + r < y.rows;
+    const float sum = WarpSum(whole ? AddRow<true>(norm, y, row + r, first, sums)
+                                    : AddRow<false>(norm, y, row + r, first, sums));
     if (lane == 0) squares[r] = sum;
   }
   cluster.sync();
@@ -97,28 +122,15 @@ __global__ void __launch_bounds__(kThreads, 3) NormKernel(PatchOutput y, Norm no
   }
   cluster.sync();  // `rstd` is there; and no block ends while another reads its `squares`
 
-  const float scale = *y.out.scale;
   const int top = lane / 8 * kEight;
   int largest = 0;
   for (int column = warp * kWarpColumns + lane % 8 * kEight; column < norm.slice;
        column += kWarps * kWarpColumns) {
-    const int64_t inside = y.columns - first - column;
-    const auto weights =
-        LoadEight(norm.weight + first + column, norm.aligned && inside >= kEight, inside);
-    CodesOfEight codes[kEight];
-#pragma unroll
-    for (int i = 0; i < kEight; ++i) {
-      const auto sums =
-          *reinterpret_cast<const Eight<Bfloat16>*>(tile + (top + i) * norm.slice + column);
-      float values[kEight];
-#pragma unroll
-      for (int j = 0; j < kEight; ++j) {
-        values[j] = ToFloat(sums.element[j]) * rstd[top + i] *
-                    (norm.offset + ToFloat(weights.element[j]));
-      }
-      codes[i] = CastEight<kFormat>(values, scale, largest);
-    }
-    StorePatch(y, row + top, first + column, y.columns, codes);
+    const PatchPlace at{row + top, first + column};
+    const Bfloat16* const sums = tile + top * norm.slice + column;
+    const bool whole = norm.aligned && y.aligned && at.IsWhole(y.rows, y.columns);
+    largest = max(largest, whole ? CastPatch<kFormat, true>(norm, y, at, sums, rstd + top)
+                                 : CastPatch<kFormat, false>(norm, y, at, sums, rstd + top));
   }
   FinishOutput(y.out, largest);
 }
@@ -133,8 +145,8 @@ void ResidualRmsNormFp8(const RmsNormShape& shape, const Bfloat16* x, const Bflo
                                 " elements: the CUDA kernel takes up to " +
                                 std::to_string(kMaxNormColumns));
   }
-  int64_t cluster = 1;
-  while (cluster < kMaxCluster && cluster * kSlice < shape.columns) cluster *= 2;
+  const int64_t cluster =
+      std::clamp<int64_t>((shape.columns + kSlice - 1) / kSlice, 1, kMaxCluster);
   const int64_t share = std::max<int64_t>((shape.columns + cluster - 1) / cluster, 1);
   const int64_t slice = (share + kWarpColumns - 1) / kWarpColumns * kWarpColumns;
   Norm norm{x, residual, weight, sum, rstd, static_cast<int>(slice), 0, 0, false};

@@ -38,25 +38,29 @@ __device__ inline Bfloat16 FromFloat<Bfloat16>(float x) {
   return result;
 }
 
-// x[0 .. 8), the first `inside` of which exist; the rest is 0. `whole`: all do, and x is aligned.
-template <typename T>
-__device__ Eight<T> LoadEight(const T* x, bool whole, int64_t inside) {
-  if (whole) return *reinterpret_cast<const Eight<T>*>(x);
-  Eight<T> result;
+// x[0 .. 8). kWhole: all of them exist and x is aligned. Else the first `inside` exist, and the rest
+// is 0. Code for whole data has no branch between its loads, so that many are in flight.
+template <bool kWhole, typename T>
+__device__ Eight<T> LoadEight(const T* x, int64_t inside) {
+  if constexpr (kWhole) {
+    return *reinterpret_cast<const Eight<T>*>(x);
+  } else {
+    Eight<T> result;
 #pragma unroll
-  for (int i = 0; i < kEight; ++i) result.element[i] = i < inside ? x[i] : T{};
-  return result;
+    for (int i = 0; i < kEight; ++i) result.element[i] = i < inside ? x[i] : T{};
+    return result;
+  }
 }
 
-template <typename T>
-__device__ void StoreEight(T* x, const Eight<T>& values, bool whole, int64_t inside) {
-  if (whole) {
+template <bool kWhole, typename T>
+__device__ void StoreEight(T* x, const Eight<T>& values, int64_t inside) {
+  if constexpr (kWhole) {
     *reinterpret_cast<Eight<T>*>(x) = values;
-    return;
-  }
+  } else {
 #pragma unroll
-  for (int i = 0; i < kEight; ++i) {
-    if (i < inside) x[i] = values.element[i];
+    for (int i = 0; i < kEight; ++i) {
+      if (i < inside) x[i] = values.element[i];
+    }
   }
 }
 
