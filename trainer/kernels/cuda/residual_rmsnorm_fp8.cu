@@ -13,10 +13,9 @@ namespace {
 
 constexpr int kThreads = 256, kWarps = kThreads / 32;
 constexpr int kRows = kWarpRows;  // of a cluster
-constexpr int kLoads = 4;         // of each operand that a thread has in flight
 constexpr int kLoadColumns = 32 * kEight;
-constexpr int64_t kSlice = kLoads * kLoadColumns;  // columns of a block, where a cluster reaches
-constexpr int64_t kMaxCluster = 8;                 // what every device runs
+constexpr int kSlice = 4 * kLoadColumns;  // columns of a block, where a cluster reaches
+constexpr int64_t kMaxCluster = 8;        // what every device runs
 
 struct Norm {
   const Bfloat16 *x, *residual, *weight;
@@ -24,46 +23,65 @@ struct Norm {
   float* rstd;
   int slice;
   float epsilon, offset;
-  bool aligned;
 };
 
-// sum = x + residual of a block's part of one row, into device and shared memory. The sum of its
-// squares, of this lane alone. kWhole: all is aligned, and the row is there.
+// The columns of a block: a constant for whole blocks, which makes their addresses cheap.
 template <bool kWhole>
-__device__ float AddRow(const Norm& norm, const PatchOutput& y, int64_t row, int64_t first,
-                        Bfloat16* tile) {
-  const int64_t row_start = row * y.columns + first;
-  const int64_t row_inside = kWhole || row < y.rows ? y.columns - first : 0;
+__device__ int Slice(const Norm& norm) {
+  return kWhole ? kSlice : norm.slice;
+}
+
+// sum = x + residual of a block's part of kAtOnce rows, kWarps apart, into device and shared
+// memory, and the sums of the squares of each; kLoads times 16 bytes of each row are in flight.
+template <bool kWhole, int kAtOnce, int kLoads>
+__device__ void AddRows(const Norm& norm, const PatchOutput& y, int64_t top, int row_in_tile,
+                        int64_t first, Bfloat16* tile, float* squares) {
   const bool adds = norm.residual != nullptr;
-  float squares = 0;
-  for (int start = threadIdx.x % 32 * kEight; start < norm.slice; start += kLoads * kLoadColumns) {
-    Eight<Bfloat16> x[kLoads] = {}, residual[kLoads] = {};
+  const int lane = threadIdx.x % 32;
+  const int slice = Slice<kWhole>(norm);
+  const int64_t origin = (top + row_in_tile) * y.columns + first;
+  const int64_t row_step = kWarps * y.columns;
+  float sums[kAtOnce] = {};
+#pragma unroll 1
+  for (int start = lane * kEight; start < slice; start += kLoads * kLoadColumns) {
+    Eight<Bfloat16> x[kAtOnce][kLoads], residual[kAtOnce][kLoads];
 #pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-      const int column = start + i * kLoadColumns;
-      const int64_t inside = row_inside - column;
-      if (column < norm.slice && inside > 0) {
-        x[i] = LoadEight<kWhole>(norm.x + row_start + column, inside);
-        if (adds) residual[i] = LoadEight<kWhole>(norm.residual + row_start + column, inside);
+    for (int r = 0; r < kAtOnce; ++r) {
+#pragma unroll
+      for (int i = 0; i < kLoads; ++i) {
+        const int column = start + i * kLoadColumns;
+        const int64_t at = origin + r * row_step + column;
+        const int64_t inside =
+            top + row_in_tile + r * kWarps < y.rows ? y.columns - first - column : 0;
+        x[r][i] = LoadEight<kWhole>(norm.x + at, inside);
+        residual[r][i] = adds ? LoadEight<kWhole>(norm.residual + at, inside) : Eight<Bfloat16>{};
       }
     }
 #pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-      const int column = start + i * kLoadColumns;
-      if (column >= norm.slice) break;
-      Eight<Bfloat16> sums = x[i];
+    for (int r = 0; r < kAtOnce; ++r) {
 #pragma unroll
-      for (int j = 0; j < kEight; ++j) {
-        const float sum = ToFloat(x[i].element[j]) + ToFloat(residual[i].element[j]);
-        if (adds) sums.element[j] = FromFloat<Bfloat16>(sum);
-        squares += ToFloat(sums.element[j]) * ToFloat(sums.element[j]);
+      for (int i = 0; i < kLoads; ++i) {
+        const int column = start + i * kLoadColumns;
+        const int64_t inside =
+            top + row_in_tile + r * kWarps < y.rows ? y.columns - first - column : 0;
+        Eight<Bfloat16> added;
+#pragma unroll
+        for (int j = 0; j < kEight; ++j) {
+          const float sum = ToFloat(x[r][i].element[j]) + ToFloat(residual[r][i].element[j]);
+          added.element[j] = adds ? FromFloat<Bfloat16>(sum) : x[r][i].element[j];
+          sums[r] += ToFloat(added.element[j]) * ToFloat(added.element[j]);
+        }
+        Bfloat16* const waiting = tile + (row_in_tile + r * kWarps) * slice + column;
+        *reinterpret_cast<Eight<Bfloat16>*>(waiting) = added;
+        StoreEight<kWhole>(norm.sum + origin + r * row_step + column, added, inside);
       }
-      *reinterpret_cast<Eight<Bfloat16>*>(tile + column) = sums;
-      const int64_t inside = row_inside - column;
-      if (inside > 0) StoreEight<kWhole>(norm.sum + row_start + column, sums, inside);
     }
   }
-  return squares;
+#pragma unroll
+  for (int r = 0; r < kAtOnce; ++r) {
+    const float sum = WarpSum(sums[r]);
+    if (lane == 0) squares[row_in_tile + r * kWarps] = sum;
+  }
 }
 
 // A patch of y, from the sums in shared memory. The largest magnitude in it.
@@ -76,7 +94,7 @@ __device__ int CastPatch(const Norm& norm, const PatchOutput& y, const PatchPlac
   CodesOfEight codes[kEight];
 #pragma unroll
   for (int i = 0; i < kEight; ++i) {
-    const auto row = *reinterpret_cast<const Eight<Bfloat16>*>(sums + i * norm.slice);
+    const auto row = *reinterpret_cast<const Eight<Bfloat16>*>(sums + i * Slice<kWhole>(norm));
     float values[kEight];
 #pragma unroll
     for (int j = 0; j < kEight; ++j) {
@@ -89,24 +107,26 @@ __device__ int CastPatch(const Norm& norm, const PatchOutput& y, const PatchPlac
   return largest;
 }
 
-template <__nv_fp8_interpretation_t kFormat>
-__global__ void __launch_bounds__(kThreads, 3) NormKernel(PatchOutput y, Norm norm) {
+// kWhole: all is aligned, and rows and columns are multiples of a block's.
+template <__nv_fp8_interpretation_t kFormat, bool kWhole>
+__global__ void __launch_bounds__(kThreads, 2) NormKernel(PatchOutput y, Norm norm) {
   extern __shared__ __align__(16) unsigned char shared[];
   Bfloat16* const tile = reinterpret_cast<Bfloat16*>(shared);  // [kRows, slice]
   __shared__ float squares[kRows];                             // of this block's slice
   __shared__ float rstd[kRows];
   const auto cluster = cooperative_groups::this_cluster();
   const unsigned blocks = cluster.num_blocks();
+  const int slice = Slice<kWhole>(norm);
   const int64_t row = static_cast<int64_t>(blockIdx.x / blocks) * kRows;
-  const int64_t first = static_cast<int64_t>(cluster.block_rank()) * norm.slice;
+  const int64_t first = static_cast<int64_t>(cluster.block_rank()) * slice;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
-  for (int r = warp; r < kRows; r += kWarps) {
-    Bfloat16* const sums = tile + r * norm.slice;
-    const bool whole = norm.aligned && row + r < y.rows;
-    const float sum = WarpSum(whole ? AddRow<true>(norm, y, row + r, first, sums)
-                                    : AddRow<false>(norm, y, row + r, first, sums));
-    if (lane == 0) squares[r] = sum;
+  if constexpr (kWhole) {
+    AddRows<true, kRows / kWarps, 2>(norm, y, row, warp, first, tile, squares);
+  } else {
+    for (int r = warp; r < kRows; r += kWarps) {
+      AddRows<false, 1, 1>(norm, y, row, r, first, tile, squares);
+    }
   }
   cluster.sync();
   if (threadIdx.x < kRows) {
@@ -124,13 +144,11 @@ __global__ void __launch_bounds__(kThreads, 3) NormKernel(PatchOutput y, Norm no
 
   const int top = lane / 8 * kEight;
   int largest = 0;
-  for (int column = warp * kWarpColumns + lane % 8 * kEight; column < norm.slice;
+  for (int column = warp * kWarpColumns + lane % 8 * kEight; column < slice;
        column += kWarps * kWarpColumns) {
     const PatchPlace at{row + top, first + column};
-    const Bfloat16* const sums = tile + top * norm.slice + column;
-    const bool whole = norm.aligned && y.aligned && at.IsWhole(y.rows, y.columns);
-    largest = max(largest, whole ? CastPatch<kFormat, true>(norm, y, at, sums, rstd + top)
-                                 : CastPatch<kFormat, false>(norm, y, at, sums, rstd + top));
+    const Bfloat16* const sums = tile + top * slice + column;
+    largest = max(largest, CastPatch<kFormat, kWhole>(norm, y, at, sums, rstd + top));
   }
   FinishOutput(y.out, largest);
 }
@@ -148,16 +166,18 @@ void ResidualRmsNormFp8(const RmsNormShape& shape, const Bfloat16* x, const Bflo
   const int64_t cluster =
       std::clamp<int64_t>((shape.columns + kSlice - 1) / kSlice, 1, kMaxCluster);
   const int64_t share = std::max<int64_t>((shape.columns + cluster - 1) / cluster, 1);
-  const int64_t slice = (share + kWarpColumns - 1) / kWarpColumns * kWarpColumns;
-  Norm norm{x, residual, weight, sum, rstd, static_cast<int>(slice), 0, 0, false};
+  const int64_t slice = (share + kLoadColumns - 1) / kLoadColumns * kLoadColumns;
+  Norm norm{x, residual, weight, sum, rstd, static_cast<int>(slice), 0, 0};
   norm.epsilon = static_cast<float>(shape.epsilon);
   norm.offset = static_cast<float>(shape.offset);
-  norm.aligned = shape.columns % kEight == 0 && Aligned(x, 16) && Aligned(residual, 16) &&
-                 Aligned(weight, 16) && Aligned(sum, 16);
   const PatchOutput out(y, shape.rows, shape.columns);
-
-  auto* const kernel = y.format == fp8::Format::kE4m3 ? NormKernel<__NV_E4M3> : NormKernel<__NV_E5M2>;
-  const size_t bytes = static_cast<size_t>(slice) * kRows * sizeof(Bfloat16);
+  const bool whole = shape.rows % kRows == 0 && shape.columns == cluster * kSlice && out.aligned &&
+                     Aligned(x, 16) && Aligned(residual, 16) && Aligned(weight, 16) &&
+                     Aligned(sum, 16);
+  const bool e4m3 = y.format == fp8::Format::kE4m3;
+  auto* const kernel = whole ? (e4m3 ? NormKernel<__NV_E4M3, true> : NormKernel<__NV_E5M2, true>)
+                             : (e4m3 ? NormKernel<__NV_E4M3, false> : NormKernel<__NV_E5M2, false>);
+  const size_t bytes = static_cast<size_t>(slice * kRows) * sizeof(Bfloat16);
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                        static_cast<int>(bytes));
   cudaLaunchAttribute attribute{};

@@ -38,7 +38,7 @@ __device__ int ForwardPatch(const PatchOutput& y, const Bfloat16* gate_up, const
 }
 
 template <__nv_fp8_interpretation_t kFormat>
-__global__ void __launch_bounds__(kPatchThreads, 2)
+__global__ void __launch_bounds__(kPatchThreads, 3)
     ForwardKernel(PatchOutput y, const Bfloat16* gate_up, bool aligned) {
   const PatchPlace at = PlaceOfPatch(y.columns);
   const bool whole = aligned && at.IsWhole(y.rows, y.columns);
@@ -78,7 +78,7 @@ __device__ int BackwardPatch(const PatchOutput& y, int64_t ffn, const Bfloat16* 
 
 template <__nv_fp8_interpretation_t kFormat>
 __global__ void __launch_bounds__(kPatchThreads, 2)
-    BackwardKernel(PatchOutput y, int64_t ffn, const Bfloat16* dy, const Bfloat16* gate_up,
+        BackwardKernel(PatchOutput y, int64_t ffn, const Bfloat16* dy, const Bfloat16* gate_up,
                    bool aligned) {
   const PatchPlace at = PlaceOfPatch(ffn);
   const bool whole = aligned && at.IsWhole(y.rows, ffn);
