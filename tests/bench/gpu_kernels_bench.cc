@@ -16,6 +16,7 @@
 #include "trainer/kernels/cuda/fill_normal.h"
 #include "trainer/kernels/cuda/fp8_cast.h"
 #include "trainer/kernels/cuda/residual_rmsnorm_fp8.h"
+#include "trainer/kernels/cuda/rmsnorm_backward.h"
 #include "trainer/kernels/cuda/swiglu_fp8.h"
 #include "trainer/tensor/cuda_stopwatch.h"
 
@@ -93,6 +94,18 @@ class Bench {
                                                 weight(set), sum(set), rstd(set), y(set), stream_);
             }};
   }
+  Kernel RmsNormBackward() {
+    const int64_t count = kTokens * kHidden;
+    auto dy = Normals<Bfloat16>(count), x = Normals<Bfloat16>(count);
+    auto weight = Normals<Bfloat16>(kHidden), dx = Normals<Bfloat16>(count);
+    auto rstd = Normals<float>(kTokens), dweight = Normals<float>(kHidden);
+    auto workspace = Allocate<float>(kernels::cuda::RmsNormBackwardWorkspace(kHidden));
+    return {"rmsnorm_backward", 8 * count + 4 * kTokens, [=, this](int set) {
+              kernels::cuda::RmsNormBackward({kTokens, kHidden, 1e-5, 0}, dy(set), x(set),
+                                             weight(set), rstd(set), dx(set), dweight(set),
+                                             workspace(set), stream_);
+            }};
+  }
   Kernel SwigluForward() {
     const int64_t count = kTokens * kFfn;
     auto gate_up = Normals<Bfloat16>(2 * count);
@@ -167,6 +180,7 @@ int Main(int argc, char** argv) {
   const std::pair<std::string, Make> kernels[] = {
       {"cast_transpose", &Bench::Cast},
       {"residual_rmsnorm_fp8", &Bench::ResidualRmsNorm},
+      {"rmsnorm_backward", &Bench::RmsNormBackward},
       {"swiglu_fp8", &Bench::SwigluForward},
       {"swiglu_backward_fp8", &Bench::SwigluBackward},
   };

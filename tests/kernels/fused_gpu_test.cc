@@ -12,6 +12,7 @@
 #include "tests/kernels/gpu_testing.h"
 #include "tests/kernels/kernel_inputs.h"
 #include "trainer/kernels/cuda/residual_rmsnorm_fp8.h"
+#include "trainer/kernels/cuda/rmsnorm_backward.h"
 #include "trainer/kernels/cuda/swiglu_fp8.h"
 
 // The fused CUDA kernels against their CPU references, on all kinds of input and ragged sizes.
@@ -94,6 +95,49 @@ TEST(ResidualRmsNormFp8Test, TakesRowsOfModels) {
   EXPECT_THROW(cuda::ResidualRmsNormFp8({1, 25601, 1e-5, 0}, nullptr, nullptr, nullptr, nullptr,
                                         nullptr, y.Device(), nullptr),
                std::invalid_argument);
+}
+
+void CompareNormBackward(const Size& size, Input input) {
+  const int64_t count = size.rows * size.columns;
+  const RmsNormShape shape{size.rows, size.columns, 1e-5, 1.0};
+  const auto dy = Bfloat16s(input, count, 7), x = Bfloat16s(input, count, 8);
+  const auto weight = Bfloat16s(Input::kRandom, size.columns, 9);
+  const auto rstd = Floats(Input::kRandom, size.rows, 10);
+  auto dx = Bfloat16s(input, count, 11);
+  auto dweight = Floats(Input::kRandom, size.columns, 12);
+  const DeviceBuffer device_dy(dy), device_x(x), device_weight(weight), device_rstd(rstd);
+  const DeviceBuffer workspace(4 * cuda::RmsNormBackwardWorkspace(size.columns));
+  std::vector<float> first;
+  for (int run = 0; run < 2; ++run) {
+    const DeviceBuffer device_dx(dx), device_dweight(dweight);
+    cuda::RmsNormBackward(shape, device_dy.get<Bfloat16>(), device_x.get<Bfloat16>(),
+                          device_weight.get<Bfloat16>(), device_rstd.get<float>(),
+                          device_dx.get<Bfloat16>(), device_dweight.get<float>(),
+                          workspace.get<float>(), nullptr);
+    Finish();
+    if (run == 0) {
+      first = device_dweight.ToHost<float>();
+      continue;
+    }
+    ExpectNear(device_dweight.ToHost<float>(), first, 0, 0);  // deterministic
+    RmsNormBackward(shape, dy.data(), x.data(), weight.data(), rstd.data(), dx.data(),
+                    dweight.data());
+    ExpectNear(device_dx.ToHost<Bfloat16>(), dx, 8e-3f, 1e-4f);
+    ExpectNear(first, dweight, 1e-4f, 1e-4f);
+  }
+}
+
+TEST(RmsNormBackwardTest, EqualsTheReferenceAndItself) {
+  for (const Input input : {Input::kRandom, Input::kZero, Input::kSpecial, Input::kSubnormal}) {
+    for (const Size& size : kSizes) {
+      SCOPED_TRACE(Describe(size, input));
+      CompareNormBackward(size, input);
+    }
+  }
+  for (const int64_t columns : {4096, 5120, 8192, 12288, 16384}) {
+    SCOPED_TRACE(columns);
+    CompareNormBackward({600, columns}, Input::kRandom);
+  }
 }
 
 void CompareSwigluForward(const Size& size, Input input, Format format, float scale) {

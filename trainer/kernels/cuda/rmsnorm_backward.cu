@@ -1,0 +1,177 @@
+#include "trainer/kernels/cuda/rmsnorm_backward.h"
+
+#include <stdexcept>
+#include <string>
+
+#include "trainer/kernels/cuda/device.h"
+#include "trainer/kernels/cuda/vectors.cuh"
+
+namespace muster::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 512, kWarps = kThreads / 32;
+constexpr int64_t kColumnsAtOnce = kThreads * kEight;
+constexpr int kBlocksPerMultiprocessor = 2;
+
+struct Operands {
+  const Bfloat16 *dy, *x, *weight;
+  const float* rstd;
+  Bfloat16* dx;
+  float* partial;  // dweight of each block, [blocks, columns]
+  int64_t rows, columns;
+  float offset;
+};
+
+// A thread's elements of one row.
+template <int kVectors>
+struct Row {
+  Eight<Bfloat16> dy[kVectors], x[kVectors], dx[kVectors];
+};
+
+template <bool kWhole, int kVectors>
+__device__ void Load(const Operands& of, int64_t row, Row<kVectors>& into) {
+#pragma unroll
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t column = threadIdx.x * kEight + v * kColumnsAtOnce;
+    const int64_t inside = of.columns - column;
+    if (row >= of.rows || inside <= 0) continue;
+    const int64_t at = row * of.columns + column;
+    into.dy[v] = LoadEight<kWhole>(of.dy + at, inside);
+    into.x[v] = LoadEight<kWhole>(of.x + at, inside);
+    into.dx[v] = LoadEight<kWhole>(of.dx + at, inside);
+  }
+}
+
+// Each block takes every gridDim-th row, one at a time, and loads the next one meanwhile.
+template <bool kWhole, int kVectors>
+__global__ void __launch_bounds__(kThreads, kVectors == 1 ? 2 : 1) BackwardKernel(Operands of) {
+  __shared__ float of_warps[2][kWarps];
+  float gamma[kVectors][kEight], dweight[kVectors][kEight] = {};
+#pragma unroll
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t column = threadIdx.x * kEight + v * kColumnsAtOnce;
+    Eight<Bfloat16> weights = {};
+    if (column < of.columns) {
+      weights = LoadEight<kWhole>(of.weight + column, of.columns - column);
+    }
+#pragma unroll
+    for (int j = 0; j < kEight; ++j) gamma[v][j] = of.offset + ToFloat(weights.element[j]);
+  }
+  Row<kVectors> now = {}, next = {};
+  Load<kWhole>(of, blockIdx.x, now);
+  int buffer = 0;
+  for (int64_t row = blockIdx.x; row < of.rows; row += gridDim.x, buffer ^= 1) {
+    Load<kWhole>(of, row + gridDim.x, next);
+    float dot = 0;
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) {
+#pragma unroll
+      for (int j = 0; j < kEight; ++j) {
+        dot += ToFloat(now.dy[v].element[j]) * gamma[v][j] * ToFloat(now.x[v].element[j]);
+      }
+    }
+    dot = WarpSum(dot);
+    if (threadIdx.x % 32 == 0) of_warps[buffer][threadIdx.x / 32] = dot;
+    __syncthreads();  // once a row: the other buffer is free again by the next one
+    dot = 0;
+#pragma unroll
+    for (int warp = 0; warp < kWarps; ++warp) dot += of_warps[buffer][warp];
+
+    const float scale = of.rstd[row];
+    // d(rstd)/dx contributes along x itself: rstd^3 * x * mean(dy * gamma * x).
+    const float along = dot * scale * scale / static_cast<float>(of.columns);
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t column = threadIdx.x * kEight + v * kColumnsAtOnce;
+      Eight<Bfloat16> result;
+#pragma unroll
+      for (int j = 0; j < kEight; ++j) {
+        const float dy = ToFloat(now.dy[v].element[j]), x = ToFloat(now.x[v].element[j]);
+        result.element[j] = FromFloat<Bfloat16>(ToFloat(now.dx[v].element[j]) +
+                                                scale * (dy * gamma[v][j] - x * along));
+        dweight[v][j] += dy * x * scale;
+      }
+      if (column < of.columns) {
+        StoreEight<kWhole>(of.dx + row * of.columns + column, result, of.columns - column);
+      }
+    }
+    now = next;
+  }
+#pragma unroll
+  for (int v = 0; v < kVectors; ++v) {
+#pragma unroll
+    for (int j = 0; j < kEight; ++j) {
+      const int64_t column = threadIdx.x * kEight + v * kColumnsAtOnce + j;
+      if (column < of.columns) of.partial[blockIdx.x * of.columns + column] = dweight[v][j];
+    }
+  }
+}
+
+constexpr int kSumColumns = 32, kSumRows = 16;
+
+// dweight += the sum of the blocks' parts, in a fixed order.
+__global__ void __launch_bounds__(kSumColumns* kSumRows)
+    SumKernel(const float* partial, int blocks, int64_t columns, float* dweight) {
+  __shared__ float part[kSumRows][kSumColumns];
+  const int across = threadIdx.x % kSumColumns, down = threadIdx.x / kSumColumns;
+  const int64_t column = static_cast<int64_t>(blockIdx.x) * kSumColumns + across;
+  float sum = 0;
+  if (column < columns) {
+    for (int block = down; block < blocks; block += kSumRows) {
+      sum += partial[block * columns + column];
+    }
+  }
+  part[down][across] = sum;
+  __syncthreads();
+  if (down != 0 || column >= columns) return;
+  sum = 0;
+  for (int row = 0; row < kSumRows; ++row) sum += part[row][across];
+  dweight[column] += sum;
+}
+
+int Blocks() {
+  return kBlocksPerMultiprocessor * Multiprocessors();
+}
+
+template <int kVectors>
+void Launch(const Operands& of, bool whole, cudaStream_t stream) {
+  auto* const kernel = whole ? BackwardKernel<true, kVectors> : BackwardKernel<false, kVectors>;
+  kernel<<<static_cast<unsigned>(Blocks()), kThreads, 0, stream>>>(of);
+}
+
+}  // namespace
+
+int64_t RmsNormBackwardWorkspace(int64_t columns) {
+  return Blocks() * columns;
+}
+
+void RmsNormBackward(const RmsNormShape& shape, const Bfloat16* dy, const Bfloat16* x,
+                     const Bfloat16* weight, const float* rstd, Bfloat16* dx, float* dweight,
+                     float* workspace, cudaStream_t stream) {
+  if (shape.columns > kMaxNormBackwardColumns) {
+    throw std::invalid_argument("gradient of RMSNorm over rows of " +
+                                std::to_string(shape.columns) +
+                                " elements: the CUDA kernel takes up to " +
+                                std::to_string(kMaxNormBackwardColumns));
+  }
+  if (shape.columns == 0) return;
+  const Operands of{dy,         x,
+                    weight,     rstd,
+                    dx,         workspace,
+                    shape.rows, shape.columns,
+                    static_cast<float>(shape.offset)};
+  const bool whole = shape.columns % kEight == 0 && Aligned(dy, 16) && Aligned(x, 16) &&
+                     Aligned(weight, 16) && Aligned(dx, 16);
+  if (shape.columns <= kColumnsAtOnce) {
+    Launch<1>(of, whole, stream);
+  } else if (shape.columns <= 2 * kColumnsAtOnce) {
+    Launch<2>(of, whole, stream);
+  } else {
+    Launch<4>(of, whole, stream);
+  }
+  const int64_t sums = (shape.columns + kSumColumns - 1) / kSumColumns;
+  SumKernel<<<static_cast<unsigned>(sums), kSumColumns * kSumRows, 0, stream>>>(
+      workspace, Blocks(), shape.columns, dweight);
+}
+
+}  // namespace muster::kernels::cuda
