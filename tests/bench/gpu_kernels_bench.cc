@@ -13,6 +13,7 @@
 #include "tests/bench/gpu_watch.h"
 #include "tests/bench/report.h"
 #include "tests/kernels/device_buffer.h"
+#include "trainer/kernels/cuda/adamw_fp8.h"
 #include "trainer/kernels/cuda/fill_normal.h"
 #include "trainer/kernels/cuda/fp8_cast.h"
 #include "trainer/kernels/cuda/residual_rmsnorm_fp8.h"
@@ -123,6 +124,30 @@ class Bench {
                                                stream_);
             }};
   }
+  // Of fc1's weight, with fp32 gradients.
+  template <typename M>
+  Kernel AdamW(const std::string& name) {
+    const int64_t rows = 2 * kFfn, count = rows * kHidden;
+    auto grad = Normals<float>(count), master = Normals<float>(count);
+    auto exp_avg = Normals<M>(count), exp_avg_sq = Allocate<M>(count);
+    auto weight = Output(count, Format::kE4m3);
+    const auto moment = static_cast<int64_t>(sizeof(M));
+    const kernels::AdamWRule rule{1e-4f, 0.1f, 0.9f, 0.95f, 1e-8f, 0.1f, 0.05f, nullptr, nullptr};
+    return {name, (4 + 2 * (4 + 2 * moment) + 2) * count, [=, this](int set) {
+              kernels::cuda::AdamWFp8(rule, rows, kHidden, grad(set), master(set), exp_avg(set),
+                                      exp_avg_sq(set), weight(set), stream_);
+            }};
+  }
+  Kernel AdamWBf16Moments() { return AdamW<Bfloat16>("adamw_fp8.bf16_moments"); }
+  Kernel AdamWFp32Moments() { return AdamW<float>("adamw_fp8.fp32_moments"); }
+  Kernel Squares() {
+    const int64_t count = 2 * kFfn * kHidden;
+    auto grad = Normals<float>(count);
+    auto sum = Allocate<double>(1), parts = Allocate<double>(kernels::cuda::AddSquaresWorkspace());
+    return {"gradient_squares", 4 * count, [=, this](int set) {
+              kernels::cuda::AddSquares(count, grad(set), sum(set), parts(set), stream_);
+            }};
+  }
 
  private:
   // The `set`th of kSets arrays on the device. They live as long as the function.
@@ -183,6 +208,9 @@ int Main(int argc, char** argv) {
       {"rmsnorm_backward", &Bench::RmsNormBackward},
       {"swiglu_fp8", &Bench::SwigluForward},
       {"swiglu_backward_fp8", &Bench::SwigluBackward},
+      {"adamw_fp8.bf16_moments", &Bench::AdamWBf16Moments},
+      {"adamw_fp8.fp32_moments", &Bench::AdamWFp32Moments},
+      {"gradient_squares", &Bench::Squares},
   };
   std::map<std::string, Report::Reference> references;
   for (const auto& [name, make] : kernels) references[name] = {copy_rate, "copy"};

@@ -14,8 +14,9 @@ namespace {
 constexpr int kThreads = 256, kWarps = kThreads / 32;
 constexpr int kRows = kWarpRows;  // of a cluster
 constexpr int kLoadColumns = 32 * kEight;
-constexpr int kSlice = 4 * kLoadColumns;  // columns of a block, where a cluster reaches
-constexpr int64_t kMaxCluster = 8;        // what every device runs
+constexpr int64_t kMaxCluster = 8;  // what every device runs
+// Columns of a block: the first for rows that a cluster covers so, the second for wider ones.
+constexpr int kSlice = 2 * kLoadColumns, kWideSlice = 2 * kSlice;
 
 struct Norm {
   const Bfloat16 *x, *residual, *weight;
@@ -25,20 +26,13 @@ struct Norm {
   float epsilon, offset;
 };
 
-// The columns of a block: a constant for whole blocks, which makes their addresses cheap.
-template <bool kWhole>
-__device__ int Slice(const Norm& norm) {
-  return kWhole ? kSlice : norm.slice;
-}
-
 // sum = x + residual of a block's part of kAtOnce rows, kWarps apart, into device and shared
 // memory, and the sums of the squares of each; kLoads times 16 bytes of each row are in flight.
 template <bool kWhole, int kAtOnce, int kLoads>
-__device__ void AddRows(const Norm& norm, const PatchOutput& y, int64_t top, int row_in_tile,
-                        int64_t first, Bfloat16* tile, float* squares) {
+__device__ void AddRows(const Norm& norm, const PatchOutput& y, int slice, int64_t top,
+                        int row_in_tile, int64_t first, Bfloat16* tile, float* squares) {
   const bool adds = norm.residual != nullptr;
   const int lane = threadIdx.x % 32;
-  const int slice = Slice<kWhole>(norm);
   const int64_t origin = (top + row_in_tile) * y.columns + first;
   const int64_t row_step = kWarps * y.columns;
   float sums[kAtOnce] = {};
@@ -87,14 +81,14 @@ __device__ void AddRows(const Norm& norm, const PatchOutput& y, int64_t top, int
 // A patch of y, from the sums in shared memory. The largest magnitude in it.
 template <__nv_fp8_interpretation_t kFormat, bool kWhole>
 __device__ int CastPatch(const Norm& norm, const PatchOutput& y, const PatchPlace& at,
-                         const Bfloat16* sums, const float* rstd) {
+                         int slice, const Bfloat16* sums, const float* rstd) {
   const float scale = *y.out.scale;
   const auto weights = LoadEight<kWhole>(norm.weight + at.column, y.columns - at.column);
   int largest = 0;
   CodesOfEight codes[kEight];
 #pragma unroll
   for (int i = 0; i < kEight; ++i) {
-    const auto row = *reinterpret_cast<const Eight<Bfloat16>*>(sums + i * Slice<kWhole>(norm));
+    const auto row = *reinterpret_cast<const Eight<Bfloat16>*>(sums + i * slice);
     float values[kEight];
 #pragma unroll
     for (int j = 0; j < kEight; ++j) {
@@ -107,25 +101,30 @@ __device__ int CastPatch(const Norm& norm, const PatchOutput& y, const PatchPlac
   return largest;
 }
 
-// kWhole: all is aligned, and rows and columns are multiples of a block's.
-template <__nv_fp8_interpretation_t kFormat, bool kWhole>
-__global__ void __launch_bounds__(kThreads, 2) NormKernel(PatchOutput y, Norm norm) {
+// kConstSlice: all is aligned, rows and columns are multiples of a block's, and this is the slice: a
+// constant makes addresses cheap. 0: nothing of that.
+template <__nv_fp8_interpretation_t kFormat, int kConstSlice>
+__global__ void __launch_bounds__(kThreads, kConstSlice == kSlice ? 3 : 2) NormKernel(PatchOutput y, Norm norm) {
   extern __shared__ __align__(16) unsigned char shared[];
   Bfloat16* const tile = reinterpret_cast<Bfloat16*>(shared);  // [kRows, slice]
   __shared__ float squares[kRows];                             // of this block's slice
   __shared__ float rstd[kRows];
   const auto cluster = cooperative_groups::this_cluster();
   const unsigned blocks = cluster.num_blocks();
-  const int slice = Slice<kWhole>(norm);
+  constexpr bool kWhole = kConstSlice > 0;
+  const int slice = kWhole ? kConstSlice : norm.slice;
   const int64_t row = static_cast<int64_t>(blockIdx.x / blocks) * kRows;
   const int64_t first = static_cast<int64_t>(cluster.block_rank()) * slice;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
   if constexpr (kWhole) {
-    AddRows<true, kRows / kWarps, 2>(norm, y, row, warp, first, tile, squares);
+    constexpr int kAtOnce = 2;
+    for (int r = warp; r < kRows; r += kAtOnce * kWarps) {
+      AddRows<true, kAtOnce, 2>(norm, y, slice, row, r, first, tile, squares);
+    }
   } else {
     for (int r = warp; r < kRows; r += kWarps) {
-      AddRows<false, 1, 1>(norm, y, row, r, first, tile, squares);
+      AddRows<false, 1, 1>(norm, y, slice, row, r, first, tile, squares);
     }
   }
   cluster.sync();
@@ -148,9 +147,15 @@ __global__ void __launch_bounds__(kThreads, 2) NormKernel(PatchOutput y, Norm no
        column += kWarps * kWarpColumns) {
     const PatchPlace at{row + top, first + column};
     const Bfloat16* const sums = tile + top * slice + column;
-    largest = max(largest, CastPatch<kFormat, kWhole>(norm, y, at, sums, rstd + top));
+    largest = max(largest, CastPatch<kFormat, kWhole>(norm, y, at, slice, sums, rstd + top));
   }
   FinishOutput(y.out, largest);
+}
+
+template <__nv_fp8_interpretation_t kFormat>
+auto* ChooseKernel(bool whole, bool narrow) {
+  if (!whole) return NormKernel<kFormat, 0>;
+  return narrow ? NormKernel<kFormat, kSlice> : NormKernel<kFormat, kWideSlice>;
 }
 
 }  // namespace
@@ -163,20 +168,23 @@ void ResidualRmsNormFp8(const RmsNormShape& shape, const Bfloat16* x, const Bflo
                                 " elements: the CUDA kernel takes up to " +
                                 std::to_string(kMaxNormColumns));
   }
+  const int64_t reach = shape.columns > kMaxCluster * kSlice ? kWideSlice : kSlice;
   const int64_t cluster =
-      std::clamp<int64_t>((shape.columns + kSlice - 1) / kSlice, 1, kMaxCluster);
+      std::clamp<int64_t>((shape.columns + reach - 1) / reach, 1, kMaxCluster);
   const int64_t share = std::max<int64_t>((shape.columns + cluster - 1) / cluster, 1);
   const int64_t slice = (share + kLoadColumns - 1) / kLoadColumns * kLoadColumns;
   Norm norm{x, residual, weight, sum, rstd, static_cast<int>(slice), 0, 0};
   norm.epsilon = static_cast<float>(shape.epsilon);
   norm.offset = static_cast<float>(shape.offset);
   const PatchOutput out(y, shape.rows, shape.columns);
-  const bool whole = shape.rows % kRows == 0 && shape.columns == cluster * kSlice && out.aligned &&
-                     Aligned(x, 16) && Aligned(residual, 16) && Aligned(weight, 16) &&
-                     Aligned(sum, 16);
-  const bool e4m3 = y.format == fp8::Format::kE4m3;
-  auto* const kernel = whole ? (e4m3 ? NormKernel<__NV_E4M3, true> : NormKernel<__NV_E5M2, true>)
-                             : (e4m3 ? NormKernel<__NV_E4M3, false> : NormKernel<__NV_E5M2, false>);
+  const bool aligned = out.aligned && Aligned(x, 16) && Aligned(residual, 16) &&
+                       Aligned(weight, 16) && Aligned(sum, 16);
+  const bool whole =
+      aligned && shape.rows % kRows == 0 && shape.columns == cluster * slice &&
+      (slice == kSlice || slice == kWideSlice);
+  auto* const kernel = y.format == fp8::Format::kE4m3
+                           ? ChooseKernel<__NV_E4M3>(whole, slice == kSlice)
+                           : ChooseKernel<__NV_E5M2>(whole, slice == kSlice);
   const size_t bytes = static_cast<size_t>(slice * kRows) * sizeof(Bfloat16);
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                        static_cast<int>(bytes));

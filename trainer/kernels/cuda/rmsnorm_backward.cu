@@ -46,16 +46,14 @@ __device__ void Load(const Operands& of, int64_t row, Row<kVectors>& into) {
 template <bool kWhole, int kVectors>
 __global__ void __launch_bounds__(kThreads, kVectors == 1 ? 2 : 1) BackwardKernel(Operands of) {
   __shared__ float of_warps[2][kWarps];
-  float gamma[kVectors][kEight], dweight[kVectors][kEight] = {};
+  Eight<Bfloat16> weights[kVectors] = {};
+  float dweight[kVectors][kEight] = {};
 #pragma unroll
   for (int v = 0; v < kVectors; ++v) {
     const int64_t column = threadIdx.x * kEight + v * kColumnsAtOnce;
-    Eight<Bfloat16> weights = {};
     if (column < of.columns) {
-      weights = LoadEight<kWhole>(of.weight + column, of.columns - column);
+      weights[v] = LoadEight<kWhole>(of.weight + column, of.columns - column);
     }
-#pragma unroll
-    for (int j = 0; j < kEight; ++j) gamma[v][j] = of.offset + ToFloat(weights.element[j]);
   }
   Row<kVectors> now = {}, next = {};
   Load<kWhole>(of, blockIdx.x, now);
@@ -67,7 +65,8 @@ __global__ void __launch_bounds__(kThreads, kVectors == 1 ? 2 : 1) BackwardKerne
     for (int v = 0; v < kVectors; ++v) {
 #pragma unroll
       for (int j = 0; j < kEight; ++j) {
-        dot += ToFloat(now.dy[v].element[j]) * gamma[v][j] * ToFloat(now.x[v].element[j]);
+        const float gamma = of.offset + ToFloat(weights[v].element[j]);
+        dot += ToFloat(now.dy[v].element[j]) * gamma * ToFloat(now.x[v].element[j]);
       }
     }
     dot = WarpSum(dot);
@@ -87,8 +86,9 @@ __global__ void __launch_bounds__(kThreads, kVectors == 1 ? 2 : 1) BackwardKerne
 #pragma unroll
       for (int j = 0; j < kEight; ++j) {
         const float dy = ToFloat(now.dy[v].element[j]), x = ToFloat(now.x[v].element[j]);
+        const float gamma = of.offset + ToFloat(weights[v].element[j]);
         result.element[j] = FromFloat<Bfloat16>(ToFloat(now.dx[v].element[j]) +
-                                                scale * (dy * gamma[v][j] - x * along));
+                                                scale * (dy * gamma - x * along));
         dweight[v][j] += dy * x * scale;
       }
       if (column < of.columns) {
