@@ -223,8 +223,8 @@ int Main(int argc, char** argv) {
     char remark[64];
     std::snprintf(remark, sizeof(remark), "%.1f us, %.1f MiB", milliseconds * 1e3,
                   static_cast<double>(kernel.bytes) / 0x1p20);
-    report.Add({name, static_cast<double>(kernel.bytes) / milliseconds * 1e-6, "GB/s", true,
-                remark});
+    report.Add(
+        {name, static_cast<double>(kernel.bytes) / milliseconds * 1e-6, "GB/s", true, remark});
   }
   report.Finish();
   return 0;

@@ -32,7 +32,7 @@ class Fp8Results {
   }
   Fp8Output Device() {
     float* const floats = device_floats_.get<float>();
-    return {format_, floats, device_codes_.get<uint8_t>(), device_transposed_.get<uint8_t>(),
+    return {format_,    floats,    device_codes_.get<uint8_t>(), device_transposed_.get<uint8_t>(),
             floats + 1, floats + 2};
   }
 

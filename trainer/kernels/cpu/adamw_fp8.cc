@@ -17,8 +17,7 @@ void AdamWFp8(const AdamWRule& rule, int64_t rows, int64_t columns, const G* gra
     const float g = static_cast<float>(grad[i]) * scale;
     const float m = rule.beta1 * static_cast<float>(exp_avg[i]) + (1 - rule.beta1) * g;
     const float v = rule.beta2 * static_cast<float>(exp_avg_sq[i]) + (1 - rule.beta2) * g * g;
-    const float update =
-        (m / rule.correction1) / (std::sqrt(v / rule.correction2) + rule.epsilon);
+    const float update = (m / rule.correction1) / (std::sqrt(v / rule.correction2) + rule.epsilon);
     master[i] -= rule.lr * (update + rule.weight_decay * master[i]);
     exp_avg[i] = M(m);
     exp_avg_sq[i] = M(v);
@@ -34,7 +33,7 @@ void AddSquares(int64_t count, const G* grad, double* sum) {
   });
 }
 
-#define MUSTER_INSTANTIATE(G, M)                                                             \
+#define MUSTER_INSTANTIATE(G, M)                                                       \
   template void AdamWFp8(const AdamWRule&, int64_t, int64_t, const G*, float*, M*, M*, \
                          const Fp8Output&);
 MUSTER_INSTANTIATE(float, float)

@@ -14,8 +14,8 @@ void ResidualRmsNormFp8(const RmsNormShape& shape, const Bfloat16* x, const Bflo
   const Fp8Store store(y, shape.rows, columns);
   for (int64_t row = 0; row < shape.rows; ++row, x += columns, sum += columns) {
     for (int64_t i = 0; i < columns; ++i) {
-      sum[i] = residual == nullptr ? x[i]
-                                   : Bfloat16(float(x[i]) + float(residual[row * columns + i]));
+      sum[i] =
+          residual == nullptr ? x[i] : Bfloat16(float(x[i]) + float(residual[row * columns + i]));
     }
     const float squares =
         SumInLanes<float>(columns, [sum](int64_t i) { return float(sum[i]) * float(sum[i]); });

@@ -129,7 +129,7 @@ void AddSquares(int64_t count, const G* grad, double* sum, double* workspace, cu
   AddPartsKernel<<<1, kSquareThreads, 0, stream>>>(workspace, blocks, sum);
 }
 
-#define MUSTER_INSTANTIATE(G, M)                                                             \
+#define MUSTER_INSTANTIATE(G, M)                                                       \
   template void AdamWFp8(const AdamWRule&, int64_t, int64_t, const G*, float*, M*, M*, \
                          const Fp8Output&, cudaStream_t);
 MUSTER_INSTANTIATE(float, float)

@@ -80,8 +80,8 @@ __device__ void AddRows(const Norm& norm, const PatchOutput& y, int slice, int64
 
 // A patch of y, from the sums in shared memory. The largest magnitude in it.
 template <__nv_fp8_interpretation_t kFormat, bool kWhole>
-__device__ int CastPatch(const Norm& norm, const PatchOutput& y, const PatchPlace& at,
-                         int slice, const Bfloat16* sums, const float* rstd) {
+__device__ int CastPatch(const Norm& norm, const PatchOutput& y, const PatchPlace& at, int slice,
+                         const Bfloat16* sums, const float* rstd) {
   const float scale = *y.out.scale;
   const auto weights = LoadEight<kWhole>(norm.weight + at.column, y.columns - at.column);
   int largest = 0;
@@ -92,8 +92,7 @@ __device__ int CastPatch(const Norm& norm, const PatchOutput& y, const PatchPlac
     float values[kEight];
 #pragma unroll
     for (int j = 0; j < kEight; ++j) {
-      values[j] =
-          ToFloat(row.element[j]) * rstd[i] * (norm.offset + ToFloat(weights.element[j]));
+      values[j] = ToFloat(row.element[j]) * rstd[i] * (norm.offset + ToFloat(weights.element[j]));
     }
     codes[i] = CastEight<kFormat>(values, scale, largest);
   }
@@ -101,10 +100,11 @@ __device__ int CastPatch(const Norm& norm, const PatchOutput& y, const PatchPlac
   return largest;
 }
 
-// kConstSlice: all is aligned, rows and columns are multiples of a block's, and this is the slice: a
-// constant makes addresses cheap. 0: nothing of that.
+// kConstSlice: all is aligned, rows and columns are multiples of a block's, and this is the slice:
+// a constant makes addresses cheap. 0: nothing of that.
 template <__nv_fp8_interpretation_t kFormat, int kConstSlice>
-__global__ void __launch_bounds__(kThreads, kConstSlice == kSlice ? 3 : 2) NormKernel(PatchOutput y, Norm norm) {
+__global__ void __launch_bounds__(kThreads, kConstSlice == kSlice ? 5 : 2)
+    NormKernel(PatchOutput y, Norm norm) {
   extern __shared__ __align__(16) unsigned char shared[];
   Bfloat16* const tile = reinterpret_cast<Bfloat16*>(shared);  // [kRows, slice]
   __shared__ float squares[kRows];                             // of this block's slice
@@ -118,9 +118,8 @@ __global__ void __launch_bounds__(kThreads, kConstSlice == kSlice ? 3 : 2) NormK
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
   if constexpr (kWhole) {
-    constexpr int kAtOnce = 2;
-    for (int r = warp; r < kRows; r += kAtOnce * kWarps) {
-      AddRows<true, kAtOnce, 2>(norm, y, slice, row, r, first, tile, squares);
+    for (int r = warp; r < kRows; r += kWarps) {
+      AddRows<true, 1, 2>(norm, y, slice, row, r, first, tile, squares);
     }
   } else {
     for (int r = warp; r < kRows; r += kWarps) {
@@ -169,8 +168,7 @@ void ResidualRmsNormFp8(const RmsNormShape& shape, const Bfloat16* x, const Bflo
                                 std::to_string(kMaxNormColumns));
   }
   const int64_t reach = shape.columns > kMaxCluster * kSlice ? kWideSlice : kSlice;
-  const int64_t cluster =
-      std::clamp<int64_t>((shape.columns + reach - 1) / reach, 1, kMaxCluster);
+  const int64_t cluster = std::clamp<int64_t>((shape.columns + reach - 1) / reach, 1, kMaxCluster);
   const int64_t share = std::max<int64_t>((shape.columns + cluster - 1) / cluster, 1);
   const int64_t slice = (share + kLoadColumns - 1) / kLoadColumns * kLoadColumns;
   Norm norm{x, residual, weight, sum, rstd, static_cast<int>(slice), 0, 0};
@@ -179,9 +177,8 @@ void ResidualRmsNormFp8(const RmsNormShape& shape, const Bfloat16* x, const Bflo
   const PatchOutput out(y, shape.rows, shape.columns);
   const bool aligned = out.aligned && Aligned(x, 16) && Aligned(residual, 16) &&
                        Aligned(weight, 16) && Aligned(sum, 16);
-  const bool whole =
-      aligned && shape.rows % kRows == 0 && shape.columns == cluster * slice &&
-      (slice == kSlice || slice == kWideSlice);
+  const bool whole = aligned && shape.rows % kRows == 0 && shape.columns == cluster * slice &&
+                     (slice == kSlice || slice == kWideSlice);
   auto* const kernel = y.format == fp8::Format::kE4m3
                            ? ChooseKernel<__NV_E4M3>(whole, slice == kSlice)
                            : ChooseKernel<__NV_E5M2>(whole, slice == kSlice);

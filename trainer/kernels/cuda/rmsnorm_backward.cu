@@ -11,7 +11,11 @@ namespace {
 
 constexpr int kThreads = 512, kWarps = kThreads / 32;
 constexpr int64_t kColumnsAtOnce = kThreads * kEight;
-constexpr int kBlocksPerMultiprocessor = 2;
+
+// Blocks that share a multiprocessor: some load while others wait for the sum over their row.
+constexpr int BlocksOf(int vectors) {
+  return vectors == 1 ? 2 : 1;
+}
 
 struct Operands {
   const Bfloat16 *dy, *x, *weight;
@@ -22,29 +26,9 @@ struct Operands {
   float offset;
 };
 
-// A thread's elements of one row.
-template <int kVectors>
-struct Row {
-  Eight<Bfloat16> dy[kVectors], x[kVectors], dx[kVectors];
-};
-
+// Each block takes every gridDim-th row, one at a time.
 template <bool kWhole, int kVectors>
-__device__ void Load(const Operands& of, int64_t row, Row<kVectors>& into) {
-#pragma unroll
-  for (int v = 0; v < kVectors; ++v) {
-    const int64_t column = threadIdx.x * kEight + v * kColumnsAtOnce;
-    const int64_t inside = of.columns - column;
-    if (row >= of.rows || inside <= 0) continue;
-    const int64_t at = row * of.columns + column;
-    into.dy[v] = LoadEight<kWhole>(of.dy + at, inside);
-    into.x[v] = LoadEight<kWhole>(of.x + at, inside);
-    into.dx[v] = LoadEight<kWhole>(of.dx + at, inside);
-  }
-}
-
-// Each block takes every gridDim-th row, one at a time, and loads the next one meanwhile.
-template <bool kWhole, int kVectors>
-__global__ void __launch_bounds__(kThreads, kVectors == 1 ? 2 : 1) BackwardKernel(Operands of) {
+__global__ void __launch_bounds__(kThreads, BlocksOf(kVectors)) BackwardKernel(Operands of) {
   __shared__ float of_warps[2][kWarps];
   Eight<Bfloat16> weights[kVectors] = {};
   float dweight[kVectors][kEight] = {};
@@ -55,18 +39,26 @@ __global__ void __launch_bounds__(kThreads, kVectors == 1 ? 2 : 1) BackwardKerne
       weights[v] = LoadEight<kWhole>(of.weight + column, of.columns - column);
     }
   }
-  Row<kVectors> now = {}, next = {};
-  Load<kWhole>(of, blockIdx.x, now);
   int buffer = 0;
   for (int64_t row = blockIdx.x; row < of.rows; row += gridDim.x, buffer ^= 1) {
-    Load<kWhole>(of, row + gridDim.x, next);
+    Eight<Bfloat16> dys[kVectors] = {}, xs[kVectors] = {}, dxs[kVectors] = {};
+#pragma unroll
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t column = threadIdx.x * kEight + v * kColumnsAtOnce;
+      const int64_t inside = of.columns - column, at = row * of.columns + column;
+      if (inside <= 0) continue;
+      dys[v] = LoadEight<kWhole>(of.dy + at, inside);
+      xs[v] = LoadEight<kWhole>(of.x + at, inside);
+      dxs[v] = LoadEight<kWhole>(of.dx + at, inside);
+    }
+    const float scale = of.rstd[row];
     float dot = 0;
 #pragma unroll
     for (int v = 0; v < kVectors; ++v) {
 #pragma unroll
       for (int j = 0; j < kEight; ++j) {
         const float gamma = of.offset + ToFloat(weights[v].element[j]);
-        dot += ToFloat(now.dy[v].element[j]) * gamma * ToFloat(now.x[v].element[j]);
+        dot += ToFloat(dys[v].element[j]) * gamma * ToFloat(xs[v].element[j]);
       }
     }
     dot = WarpSum(dot);
@@ -76,7 +68,6 @@ __global__ void __launch_bounds__(kThreads, kVectors == 1 ? 2 : 1) BackwardKerne
 #pragma unroll
     for (int warp = 0; warp < kWarps; ++warp) dot += of_warps[buffer][warp];
 
-    const float scale = of.rstd[row];
     // d(rstd)/dx contributes along x itself: rstd^3 * x * mean(dy * gamma * x).
     const float along = dot * scale * scale / static_cast<float>(of.columns);
 #pragma unroll
@@ -85,17 +76,16 @@ __global__ void __launch_bounds__(kThreads, kVectors == 1 ? 2 : 1) BackwardKerne
       Eight<Bfloat16> result;
 #pragma unroll
       for (int j = 0; j < kEight; ++j) {
-        const float dy = ToFloat(now.dy[v].element[j]), x = ToFloat(now.x[v].element[j]);
+        const float dy = ToFloat(dys[v].element[j]), x = ToFloat(xs[v].element[j]);
         const float gamma = of.offset + ToFloat(weights[v].element[j]);
-        result.element[j] = FromFloat<Bfloat16>(ToFloat(now.dx[v].element[j]) +
-                                                scale * (dy * gamma - x * along));
+        result.element[j] =
+            FromFloat<Bfloat16>(ToFloat(dxs[v].element[j]) + scale * (dy * gamma - x * along));
         dweight[v][j] += dy * x * scale;
       }
       if (column < of.columns) {
         StoreEight<kWhole>(of.dx + row * of.columns + column, result, of.columns - column);
       }
     }
-    now = next;
   }
 #pragma unroll
   for (int v = 0; v < kVectors; ++v) {
@@ -129,49 +119,53 @@ __global__ void __launch_bounds__(kSumColumns* kSumRows)
   dweight[column] += sum;
 }
 
-int Blocks() {
-  return kBlocksPerMultiprocessor * Multiprocessors();
+int Vectors(int64_t columns) {
+  return columns <= kColumnsAtOnce ? 1 : columns <= 2 * kColumnsAtOnce ? 2 : 4;
+}
+
+int Blocks(int64_t columns) {
+  return BlocksOf(Vectors(columns)) * Multiprocessors();
 }
 
 template <int kVectors>
 void Launch(const Operands& of, bool whole, cudaStream_t stream) {
   auto* const kernel = whole ? BackwardKernel<true, kVectors> : BackwardKernel<false, kVectors>;
-  kernel<<<static_cast<unsigned>(Blocks()), kThreads, 0, stream>>>(of);
+  kernel<<<static_cast<unsigned>(Blocks(of.columns)), kThreads, 0, stream>>>(of);
 }
 
 }  // namespace
 
 int64_t RmsNormBackwardWorkspace(int64_t columns) {
-  return Blocks() * columns;
+  return Blocks(columns) * columns;
 }
 
 void RmsNormBackward(const RmsNormShape& shape, const Bfloat16* dy, const Bfloat16* x,
                      const Bfloat16* weight, const float* rstd, Bfloat16* dx, float* dweight,
                      float* workspace, cudaStream_t stream) {
   if (shape.columns > kMaxNormBackwardColumns) {
-    throw std::invalid_argument("gradient of RMSNorm over rows of " +
-                                std::to_string(shape.columns) +
-                                " elements: the CUDA kernel takes up to " +
-                                std::to_string(kMaxNormBackwardColumns));
+    throw std::invalid_argument(
+        "gradient of RMSNorm over rows of " + std::to_string(shape.columns) +
+        " elements: the CUDA kernel takes up to " + std::to_string(kMaxNormBackwardColumns));
   }
   if (shape.columns == 0) return;
-  const Operands of{dy,         x,
-                    weight,     rstd,
-                    dx,         workspace,
-                    shape.rows, shape.columns,
+  const Operands of{dy,
+                    x,
+                    weight,
+                    rstd,
+                    dx,
+                    workspace,
+                    shape.rows,
+                    shape.columns,
                     static_cast<float>(shape.offset)};
   const bool whole = shape.columns % kEight == 0 && Aligned(dy, 16) && Aligned(x, 16) &&
                      Aligned(weight, 16) && Aligned(dx, 16);
-  if (shape.columns <= kColumnsAtOnce) {
-    Launch<1>(of, whole, stream);
-  } else if (shape.columns <= 2 * kColumnsAtOnce) {
-    Launch<2>(of, whole, stream);
-  } else {
-    Launch<4>(of, whole, stream);
-  }
+  const int vectors = Vectors(shape.columns);
+  if (vectors == 1) Launch<1>(of, whole, stream);
+  if (vectors == 2) Launch<2>(of, whole, stream);
+  if (vectors == 4) Launch<4>(of, whole, stream);
   const int64_t sums = (shape.columns + kSumColumns - 1) / kSumColumns;
   SumKernel<<<static_cast<unsigned>(sums), kSumColumns * kSumRows, 0, stream>>>(
-      workspace, Blocks(), shape.columns, dweight);
+      workspace, Blocks(shape.columns), shape.columns, dweight);
 }
 
 }  // namespace muster::kernels::cuda

@@ -78,7 +78,7 @@ __device__ int BackwardPatch(const PatchOutput& y, int64_t ffn, const Bfloat16* 
 
 template <__nv_fp8_interpretation_t kFormat>
 __global__ void __launch_bounds__(kPatchThreads, 2)
-        BackwardKernel(PatchOutput y, int64_t ffn, const Bfloat16* dy, const Bfloat16* gate_up,
+    BackwardKernel(PatchOutput y, int64_t ffn, const Bfloat16* dy, const Bfloat16* gate_up,
                    bool aligned) {
   const PatchPlace at = PlaceOfPatch(ffn);
   const bool whole = aligned && at.IsWhole(y.rows, ffn);
@@ -100,8 +100,7 @@ void SwigluForwardFp8(int64_t rows, int64_t ffn, const Bfloat16* gate_up, const 
 void SwigluBackwardFp8(int64_t rows, int64_t ffn, const Bfloat16* dy, const Bfloat16* gate_up,
                        const Fp8Output& dgate_up, cudaStream_t stream) {
   const PatchOutput out(dgate_up, rows, 2 * ffn);
-  const bool aligned =
-      out.aligned && ffn % kEight == 0 && Aligned(dy, 16) && Aligned(gate_up, 16);
+  const bool aligned = out.aligned && ffn % kEight == 0 && Aligned(dy, 16) && Aligned(gate_up, 16);
   auto* const kernel =
       dgate_up.format == fp8::Format::kE4m3 ? BackwardKernel<__NV_E4M3> : BackwardKernel<__NV_E5M2>;
   kernel<<<PatchBlocks(rows, ffn), kPatchThreads, 0, stream>>>(out, ffn, dy, gate_up, aligned);

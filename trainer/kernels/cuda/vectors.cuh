@@ -38,8 +38,8 @@ __device__ inline Bfloat16 FromFloat<Bfloat16>(float x) {
   return result;
 }
 
-// x[0 .. 8). kWhole: all of them exist and x is aligned. Else the first `inside` exist, and the rest
-// is 0. Code for whole data has no branch between its loads, so that many are in flight.
+// x[0 .. 8). kWhole: all of them exist and x is aligned. Else the first `inside` exist, and the
+// rest is 0. Code for whole data has no branch between its loads, so that many are in flight.
 template <bool kWhole, typename T>
 __device__ Eight<T> LoadEight(const T* x, int64_t inside) {
   if constexpr (kWhole) {
