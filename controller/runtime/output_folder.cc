@@ -96,7 +96,7 @@ absl::Status AppendOutput(const std::string& path, std::string_view text, const 
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666));
   if (!fd) return PosixError("open " + path);
   const off_t before = ::lseek(fd.get(), 0, SEEK_END);
-  const absl::Status status = WriteAll(fd.get(), text, path);
+  absl::Status status = WriteAll(fd.get(), text, path);
   if (!status.ok() && before >= 0) (void)::ftruncate(fd.get(), before);
   return status;
 }
