@@ -28,6 +28,7 @@ constexpr auto kPoll = std::chrono::milliseconds(5);
 
 std::vector<char*> Pointers(std::vector<std::string>& words) {
   std::vector<char*> out;
+  out.reserve(words.size() + 1);
   for (std::string& word : words) out.push_back(word.data());
   out.push_back(nullptr);
   return out;
@@ -36,6 +37,7 @@ std::vector<char*> Pointers(std::vector<std::string>& words) {
 // Our environment with the rank's variables before it: the first of a name counts for getenv.
 std::vector<std::string> Environment(const v1::RankSpec& rank) {
   std::vector<std::string> out;
+  out.reserve(static_cast<size_t>(rank.env_size()));
   for (const v1::EnvVar& variable : rank.env()) {
     out.push_back(variable.name() + "=" + variable.value());
   }
