@@ -5,11 +5,16 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "common/status.h"
+#include "common/tcp_table.h"
 
 namespace muster::nodes {
 namespace {
@@ -61,6 +66,27 @@ absl::Status WaitConnected(int fd, std::chrono::milliseconds timeout, const Stop
   return error == 0 ? absl::OkStatus() : ConnectError(error);
 }
 
+// Another user of this machine could listen where our worker should: it would get the jobs and
+// their secrets. Only loopback addresses come here, so both ends are in this machine's table.
+absl::Status CheckPeer(int fd, const Address& target) {
+  sockaddr_storage local{};
+  socklen_t size = sizeof local;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&local), &size) != 0) {
+    return PosixError("getsockname");
+  }
+  const std::optional<TcpEnd> here = ToTcpEnd(local);
+  const std::optional<TcpEnd> there = ToTcpEnd(target.storage);
+  if (!here || !there) return absl::InternalError("not an IP connection");
+  const std::vector<TcpEntry> table = ReadTcpTable();
+  // The peer's end has an owner once it has been accepted; until then the listener's counts.
+  std::optional<uint32_t> owner = OwnerOfConnection(table, *there, *here);
+  if (!owner) owner = OwnerOfListener(table, *there);
+  if (owner && (*owner == geteuid() || *owner == 0)) return absl::OkStatus();
+  return absl::UnavailableError(owner ? "uid " + std::to_string(*owner) +
+                                            " listens there, not this user or root"
+                                      : "the listener is gone");
+}
+
 }  // namespace
 
 absl::StatusOr<UniqueFd> DialTcp(const std::string& address, uint32_t port,
@@ -77,6 +103,7 @@ absl::StatusOr<UniqueFd> DialTcp(const std::string& address, uint32_t port,
     if (errno != EINPROGRESS) return ConnectError(errno);
     MUSTER_RETURN_IF_ERROR(WaitConnected(fd.get(), timeout, stop));
   }
+  MUSTER_RETURN_IF_ERROR(CheckPeer(fd.get(), target));
   return fd;
 }
 

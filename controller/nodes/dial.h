@@ -11,7 +11,8 @@
 
 namespace muster::nodes {
 
-// A TCP connection to a numeric address; non-blocking, close-on-exec, without Nagle's delay.
+// A TCP connection to a numeric loopback address; non-blocking, close-on-exec, without Nagle's
+// delay. Unavailable when another user than ours or root listens there.
 // DeadlineExceeded after `timeout`, Cancelled when `stop` is set; else the system's reason. Any
 // thread.
 absl::StatusOr<UniqueFd> DialTcp(const std::string& address, uint32_t port,

@@ -73,6 +73,8 @@ absl::Status Session::Run(UniqueFd connection, const StopSignal& stop,
     WriteNext();
   }
   StartCall();
+  // Close() may have come before this session was known to the link.
+  if (stop.is_set()) Abort(absl::CancelledError("closed"));
   const auto heard = [this] {
     mutex_.AssertHeld();
     return up_ || done_;

@@ -13,8 +13,8 @@
 
 #include "common/log.h"
 #include "common/status.h"
+#include "common/tcp_table.h"
 #include "worker/facts/port.h"
-#include "worker/facts/tcp_table.h"
 
 namespace muster::worker {
 namespace {
@@ -62,11 +62,11 @@ std::optional<uint32_t> PeerUid(int fd) {
   }
   size = sizeof remote;
   if (getpeername(fd, reinterpret_cast<sockaddr*>(&remote), &size) != 0) return std::nullopt;
-  const auto here = facts::ToTcpEnd(local);
-  const auto there = facts::ToTcpEnd(remote);
+  const auto here = ToTcpEnd(local);
+  const auto there = ToTcpEnd(remote);
   if (!here || !there) return std::nullopt;
   // The other end of a loopback connection is in the same table, seen from its side.
-  return facts::OwnerOfConnection(facts::ReadTcpTable(), *there, *here);
+  return OwnerOfConnection(ReadTcpTable(), *there, *here);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <random>
 
-#include "worker/facts/tcp_table.h"
+#include "worker/facts/port_holder.h"
 
 namespace muster::facts {
 namespace {

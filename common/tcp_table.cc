@@ -1,6 +1,5 @@
-#include "worker/facts/tcp_table.h"
+#include "common/tcp_table.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <unistd.h>
@@ -11,7 +10,7 @@
 
 #include "common/unique_fd.h"
 
-namespace muster::facts {
+namespace muster {
 namespace {
 
 constexpr unsigned kTcpListen = 0x0a;
@@ -48,23 +47,6 @@ std::string ReadAll(const char* path) {
     text.append(buffer, static_cast<size_t>(n));
   }
   return text;
-}
-
-bool HoldsSocket(pid_t pid, const std::string& link) {
-  const std::string folder = "/proc/" + std::to_string(pid) + "/fd";
-  DIR* dir = opendir(folder.c_str());
-  if (dir == nullptr) return false;
-  bool found = false;
-  while (const dirent* entry = readdir(dir)) {
-    char target[64];
-    const ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof target);
-    if (n > 0 && link == std::string_view(target, static_cast<size_t>(n))) {
-      found = true;
-      break;
-    }
-  }
-  closedir(dir);
-  return found;
 }
 
 }  // namespace
@@ -125,15 +107,15 @@ std::optional<uint32_t> OwnerOfConnection(const std::vector<TcpEntry>& table, co
   return std::nullopt;
 }
 
-std::string DescribeHolder(const TcpEntry& entry, const ProcReader& proc) {
-  const std::string link = "socket:[" + std::to_string(entry.inode) + "]";
-  if (entry.inode != 0) {
-    for (const pid_t pid : proc.Pids()) {
-      if (HoldsSocket(pid, link))
-        return "pid " + std::to_string(pid) + " (" + proc.Command(pid) + ")";
-    }
+std::optional<uint32_t> OwnerOfListener(const std::vector<TcpEntry>& table, const TcpEnd& end) {
+  std::optional<uint32_t> owner;
+  for (const TcpEntry& entry : table) {
+    if (entry.inode == 0 || !entry.listening || entry.local.port != end.port) continue;
+    // The kernel prefers the listener on the address itself to one on all addresses.
+    if (entry.local == end) return entry.uid;
+    if (entry.local.IsAny()) owner = entry.uid;
   }
-  return "a process of uid " + std::to_string(entry.uid);
+  return owner;
 }
 
-}  // namespace muster::facts
+}  // namespace muster

@@ -7,11 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "worker/facts/proc_reader.h"
-
 // Who owns a TCP socket of this network namespace, out of /proc/net/tcp and tcp6.
 
-namespace muster::facts {
+namespace muster {
 
 // An IP address and port; IPv4-mapped IPv6 addresses are kept as IPv4.
 struct TcpEnd {
@@ -43,8 +41,7 @@ std::optional<TcpEnd> ToTcpEnd(const sockaddr_storage& address);
 std::optional<uint32_t> OwnerOfConnection(const std::vector<TcpEntry>& table, const TcpEnd& local,
                                           const TcpEnd& remote);
 
-// "pid 812 (python train.py)" for a process of ours or of anybody whose descriptors may be read,
-// else "uid 1000".
-std::string DescribeHolder(const TcpEntry& entry, const ProcReader& proc);
+// The user that listens on `end`, on that address or on all of them; nothing if nobody does.
+std::optional<uint32_t> OwnerOfListener(const std::vector<TcpEntry>& table, const TcpEnd& end);
 
-}  // namespace muster::facts
+}  // namespace muster

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "common/tcp_table.h"
+#include "worker/facts/proc_reader.h"
+
+namespace muster::facts {
+
+// "pid 812 (python train.py)" for a process of ours or of anybody whose descriptors may be read,
+// else "uid 1000".
+std::string DescribeHolder(const TcpEntry& entry, const ProcReader& proc);
+
+}  // namespace muster::facts
