@@ -163,8 +163,8 @@ def test_the_other_ranks_need_no_shared_folder(tmp_path, prefix):
 
 
 def test_kill_9_at_any_moment_loses_at_most_one_interval(tmp_path, prefix):
-    flags = h.tiny_flags(prefix, 40, save=tmp_path / "ckpt", load=tmp_path / "ckpt", save_interval=1)
-    (whole,) = h.run(tmp_path / "whole", h.tiny_flags(prefix, 40))
+    flags = h.tiny_flags(prefix, 100, save=tmp_path / "ckpt", load=tmp_path / "ckpt", save_interval=1)
+    (whole,) = h.run(tmp_path / "whole", h.tiny_flags(prefix, 100))
     truth = h.losses(whole)
     reached = 0
     randoms = random.Random(1)
@@ -180,6 +180,8 @@ def test_kill_9_at_any_moment_loses_at_most_one_interval(tmp_path, prefix):
             assert events[0]["iteration"] >= reached  # what was published is never lost
         saved = [e["iteration"] for e in rank.events("checkpoint")]
         reached = max([reached, *saved])
+        if reached >= 60:  # a fast machine: leave something for the last run
+            break
     (last,) = h.run(tmp_path / "last", flags)
     assert h.losses(last)[-1] == truth[-1]
     for line in last.out.splitlines():
