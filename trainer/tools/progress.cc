@@ -9,7 +9,7 @@ namespace muster::tools {
 namespace {
 
 constexpr std::chrono::milliseconds kRedraw{200};
-constexpr int kBarWidth = 24;
+constexpr size_t kBarWidth = 24;
 constexpr double kMega = 1e6;
 
 std::string Bytes(int64_t bytes) {
@@ -26,20 +26,20 @@ std::string Clock(double seconds) {
 
 }  // namespace
 
-std::string FormatBar(int64_t taken, int64_t size, int64_t taken_at_start, int64_t tokens,
-                      double seconds) {
-  const double rate = static_cast<double>(taken - taken_at_start) / std::max(seconds, 1e-9);
-  const std::string speed =
-      fmt::format("{:.1f} MB/s  {:.2f} M tokens/s", rate / kMega,
-                  static_cast<double>(tokens) / std::max(seconds, 1e-9) / kMega);
-  if (size <= 0) return fmt::format("{}  {}", Bytes(taken), speed);
-  const double done = std::min(1.0, static_cast<double>(taken) / static_cast<double>(size));
-  const int filled = static_cast<int>(done * kBarWidth);
-  const std::string left =
-      rate > 0 ? Clock(static_cast<double>(std::max<int64_t>(size - taken, 0)) / rate) : "?:??";
+std::string FormatBar(const BarFacts& facts) {
+  const double seconds = std::max(facts.seconds, 1e-9);
+  const std::string speed = fmt::format("{:.1f} MB/s  {:.2f} M tokens/s",
+                                        static_cast<double>(facts.characters) / seconds / kMega,
+                                        static_cast<double>(facts.tokens) / seconds / kMega);
+  if (facts.size <= 0) return fmt::format("{}  {}", Bytes(facts.taken), speed);
+  const double done =
+      std::min(1.0, static_cast<double>(facts.taken) / static_cast<double>(facts.size));
+  const auto filled = static_cast<size_t>(done * kBarWidth);
+  const double rate = static_cast<double>(facts.taken - facts.taken_at_start) / seconds;
+  const auto rest = static_cast<double>(std::max<int64_t>(facts.size - facts.taken, 0));
   return fmt::format("[{}{}] {:3.0f}%  {} of {}  {}  {} left", std::string(filled, '#'),
-                     std::string(kBarWidth - filled, '-'), 100 * done, Bytes(taken), Bytes(size),
-                     speed, left);
+                     std::string(kBarWidth - filled, '-'), 100 * done, Bytes(facts.taken),
+                     Bytes(facts.size), speed, rate > 0 ? Clock(rest / rate) : "?");
 }
 
 Progress::Progress(ProgressStyle style, int64_t interval, int64_t size, int64_t taken)
@@ -73,7 +73,8 @@ void Progress::Draw() {
   const auto now = std::chrono::steady_clock::now();
   if (now - drawn_ < kRedraw) return;
   drawn_ = now;
-  fmt::print(stderr, "\r{}\x1b[K", FormatBar(taken_, size_, taken_at_start_, tokens_, Seconds()));
+  fmt::print(stderr, "\r{}\x1b[K",
+             FormatBar({size_, taken_, taken_at_start_, characters_, tokens_, Seconds()}));
 }
 
 void Progress::Clear() {

@@ -42,8 +42,18 @@ class Progress {
   int64_t taken_;
 };
 
-// The bar's text: "[####----] 42%  1.3 of 3.1 GB  85.2 MB/s  19.5 M tokens/s  0:21 left". Pure.
-std::string FormatBar(int64_t taken, int64_t size, int64_t taken_at_start, int64_t tokens,
-                      double seconds);
+// What the bar says.
+struct BarFacts {
+  int64_t size = 0;            // bytes of the input files, 0 when unknown
+  int64_t taken = 0;           // of them
+  int64_t taken_at_start = 0;  // of them, before this run
+  int64_t characters = 0;      // of text, in this run
+  int64_t tokens = 0;
+  double seconds = 0;
+};
+
+// "[####----]  42%  1.3 GB of 3.1 GB  85.2 MB/s  19.52 M tokens/s  0:21 left"; speeds are of text,
+// also where the files are packed. Pure.
+std::string FormatBar(const BarFacts& facts);
 
 }  // namespace muster::tools
