@@ -29,6 +29,9 @@ class TableFilter {
   // Whether the parser shall keep the value.
   bool operator()(int depth, Event event, json& parsed) {
     if (event == Event::key) return Key(depth, parsed);
+    if (in_model_ && table_ == Table::kVocab && depth == 2 && event == Event::array_start) {
+      throw TokenizerError("model.vocab: is a list (of a Unigram model?); only BPE is supported");
+    }
     if (in_model_ && table_ == Table::kVocab && depth == 3) return Vocab(event, parsed);
     if (in_model_ && table_ == Table::kMerges && depth >= 3) return Merge(depth, event, parsed);
     return true;

@@ -24,7 +24,8 @@ class Encoder {
  public:
   virtual ~Encoder() = default;
 
-  // Appends the ids of `text` (valid UTF-8). Throws TokenizerError when the text has none.
+  // Appends the ids of `text`. Throws TokenizerError when the text has none: where it is not valid
+  // UTF-8 the message names the byte.
   virtual void Encode(std::string_view text, std::vector<int32_t>& ids) = 0;
 };
 
@@ -41,6 +42,9 @@ class Tokenizer {
 
   // The end-of-document token, if the tokenizer knows one.
   virtual std::optional<int32_t> eod() const = 0;
+
+  // The padding token, if the tokenizer knows one.
+  virtual std::optional<int32_t> pad() const { return std::nullopt; }
 
   // As Megatron counts it; decides the width of the tokens in .bin.
   virtual int64_t vocab_size() const = 0;

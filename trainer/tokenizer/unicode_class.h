@@ -24,7 +24,7 @@ const CharClass* ClassTable();
 // Members of \s.
 std::span<const CodePointRange> SpaceRanges();
 
-// Members of \p{name} for L, N, Lu, Ll, Lt, Lm, Lo and M; empty for any other name.
+// Members of \p{name} for L, N, Lu, Ll, Lt, Lm, Lo, M, Nd, P, S and Han; empty for any other name.
 std::span<const CodePointRange> PropertyRanges(std::string_view name);
 
 // 0..9 for a decimal digit of any script.

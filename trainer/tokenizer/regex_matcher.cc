@@ -1,4 +1,4 @@
-#include "trainer/tokenizer/regex_splitter.h"
+#include "trainer/tokenizer/regex_matcher.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <fmt/format.h>
@@ -23,13 +23,13 @@ std::string ErrorText(int code) {
 
 }  // namespace
 
-struct RegexSplitter::Compiled {
+struct RegexMatcher::Compiled {
   explicit Compiled(std::string_view pattern) {
     const std::string translated = TranslatePattern(pattern);
     int error = 0;
     PCRE2_SIZE offset = 0;
     code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
-                         PCRE2_UTF | PCRE2_UCP, &error, &offset, nullptr);
+                         PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &offset, nullptr);
     if (code == nullptr) {
       throw TokenizerError(fmt::format("split pattern '{}': {} at character {} of '{}'", pattern,
                                        ErrorText(error), offset, translated));
@@ -43,7 +43,7 @@ struct RegexSplitter::Compiled {
   pcre2_code* code = nullptr;
 };
 
-struct RegexSplitter::Scratch {
+struct RegexMatcher::Scratch {
   explicit Scratch(const Compiled& compiled)
       : match(pcre2_match_data_create_from_pattern(compiled.code, nullptr)),
         context(pcre2_match_context_create(nullptr)),
@@ -63,21 +63,25 @@ struct RegexSplitter::Scratch {
   pcre2_jit_stack* stack;
 };
 
-RegexSplitter::RegexSplitter(std::string_view pattern, bool keep_gaps)
-    : RegexSplitter(std::make_shared<const Compiled>(pattern), keep_gaps) {}
+RegexMatcher::RegexMatcher(std::string_view pattern)
+    : RegexMatcher(std::make_shared<const Compiled>(pattern)) {}
 
-RegexSplitter::RegexSplitter(std::shared_ptr<const Compiled> compiled, bool keep_gaps)
-    : compiled_(std::move(compiled)),
-      scratch_(std::make_unique<Scratch>(*compiled_)),
-      keep_gaps_(keep_gaps) {}
+RegexMatcher::RegexMatcher(std::shared_ptr<const Compiled> compiled)
+    : compiled_(std::move(compiled)), scratch_(std::make_unique<Scratch>(*compiled_)) {}
 
-RegexSplitter::~RegexSplitter() = default;
+RegexMatcher::~RegexMatcher() = default;
 
-std::unique_ptr<Splitter> RegexSplitter::Clone() const {
-  return std::unique_ptr<Splitter>(new RegexSplitter(compiled_, keep_gaps_));
+bool RegexMatcher::can_match_nothing() const {
+  uint32_t result = 0;
+  pcre2_pattern_info(compiled_->code, PCRE2_INFO_MATCHEMPTY, &result);
+  return result != 0;
 }
 
-Piece RegexSplitter::Next(std::string_view text, size_t at) {
+std::unique_ptr<RegexMatcher> RegexMatcher::Clone() const {
+  return std::unique_ptr<RegexMatcher>(new RegexMatcher(compiled_));
+}
+
+RegexMatcher::Part RegexMatcher::Next(std::string_view text, size_t at) {
   if (at == 0) pending_begin_ = pending_end_ = 0;
   if (at == pending_begin_ && pending_end_ > at) return {pending_end_, true};
   for (size_t from = at; from < text.size();) {
@@ -95,11 +99,11 @@ Piece RegexSplitter::Next(std::string_view text, size_t at) {
     if (begin > at) {
       pending_begin_ = begin;
       pending_end_ = end;
-      return {begin, keep_gaps_};
+      return {begin, false};
     }
     NextCodePoint(text, from);  // an empty match here splits nothing off
   }
-  return {text.size(), keep_gaps_};
+  return {text.size(), false};
 }
 
 }  // namespace muster::tokenizer
