@@ -11,51 +11,25 @@
 #include "common/suggest.h"
 #include "controller/cli/flags.h"
 #include "controller/cli/options.h"
-#include "controller/hostfile/hostfile.h"
+#include "controller/nodes/transport.h"
 
 namespace muster::cli {
 namespace {
 
-constexpr uint64_t kMostSize = 1'000'000'000;
+constexpr uint32_t kMostSize = 1'000'000'000;
 
 void Size(CLI::App* app, const std::string& name, std::optional<uint32_t>* target,
-          const std::string& group, const std::string& help, uint64_t most = kMostSize) {
-  ParsedOption(
-      app, name, target,
-      [most](std::string_view text) -> absl::StatusOr<uint32_t> {
-        MUSTER_ASSIGN_OR_RETURN(const uint64_t value, ParseNumber(text, 1, most));
-        return static_cast<uint32_t>(value);
-      },
-      "N", help)
-      ->group(group);
+          const std::string& group, const std::string& help) {
+  NumberOption(app, name, target, 1, kMostSize, help)->group(group);
 }
 
-absl::StatusOr<std::string> ParseTransport(std::string_view text) {
-  const std::vector<std::string> known = {"local", "direct", "ssh"};
-  const std::string word(text);
-  if (std::find(known.begin(), known.end(), word) != known.end()) return word;
-  return absl::InvalidArgumentError(
-      fmt::format("'{}' is not local, direct or ssh{}", word, DidYouMean(word, known)));
+absl::StatusOr<std::string> CheckedTransport(std::string_view text) {
+  MUSTER_RETURN_IF_ERROR(nodes::ParseTransport(text).status());
+  return std::string(text);
 }
 
 absl::StatusOr<std::string> ParseText(std::string_view text) {
   return std::string(text);
-}
-
-absl::StatusOr<v1::Inventory> ReadInventory(const JobFlags& flags) {
-  if (flags.hostfile.empty() == flags.host.empty()) {
-    return absl::InvalidArgumentError(
-        "give the machines with one of --hostfile FILE and --host LIST");
-  }
-  const bool from_file = !flags.hostfile.empty();
-  hostfile::Result result =
-      from_file ? hostfile::ReadHostfile(flags.hostfile) : hostfile::ParseHostList(flags.host);
-  if (!result.ok()) {
-    return absl::InvalidArgumentError(
-        hostfile::FormatErrors(from_file ? flags.hostfile : "--host", result.errors));
-  }
-  result.inventory.set_source(from_file ? flags.hostfile : "--host");
-  return std::move(result.inventory);
 }
 
 // --flag NAME[=VALUE] replaces the recipe's flag of that name.
@@ -91,17 +65,12 @@ void AddJobFlags(CLI::App* app, JobFlags* flags) {
   app->add_option("RECIPE", flags->recipe, "TOML job file (docs/recipe.md)")->type_name("FILE");
 
   const std::string machines = "Machines";
-  app->add_option("--hostfile", flags->hostfile, "File with one host a line (docs/hostfile.md)")
-      ->type_name("FILE")
-      ->group(machines);
-  app->add_option("--host", flags->host, "Hosts here instead: HOST[:SLOTS],...")
-      ->type_name("LIST")
-      ->group(machines);
+  AddMachineFlags(app, &flags->machines);
   Size(app, "--nnodes", &overrides->nnodes, machines, "Use only the first N hosts");
   Size(app, "--nproc-per-node", &overrides->nproc_per_node, machines,
        "Ranks a node (default: its slots)");
-  ParsedOption(app, "--transport", &flags->transport, ParseTransport, "local|direct|ssh",
-               "How hosts are reached whose line does not say it")
+  ParsedOption(app, "--transport", &flags->transport, CheckedTransport,
+               "local|direct|openssh|command", "How hosts are reached whose line does not say it")
       ->group(machines);
 
   const std::string sizes = "Sizes";
@@ -158,7 +127,7 @@ absl::StatusOr<v1::JobSpec> MakeJobSpec(const JobFlags& flags, const Invocation&
                               ? plan::BuildJobSpec(nullptr, overrides, surroundings)
                               : plan::LoadRecipe(flags.recipe, overrides, surroundings));
   MUSTER_RETURN_IF_ERROR(ApplyFlags(flags.flags, &spec));
-  MUSTER_ASSIGN_OR_RETURN(*spec.mutable_inventory(), ReadInventory(flags));
+  MUSTER_ASSIGN_OR_RETURN(*spec.mutable_inventory(), ReadInventory(flags.machines));
   spec.mutable_skip_checks()->Add(flags.skip.begin(), flags.skip.end());
   spec.set_default_transport(flags.transport);
   spec.set_output_root(

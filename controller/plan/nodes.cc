@@ -84,11 +84,11 @@ uint32_t World(const std::vector<v1::NodePlan>& nodes) {
 }
 
 std::vector<std::string> UsableParts(const std::vector<v1::NodePlan>& nodes,
-                                     const v1::Parallel& parallel) {
+                                     const v1::Parallel& parallel, const ModelShape* model) {
   std::vector<std::string> out;
   for (size_t n = nodes.size(); n-- > 1;) {
     const uint32_t slots = nodes[n].first_rank();
-    if (!Fit(slots, parallel, nullptr)) {
+    if (!Fit(slots, parallel, nullptr, model)) {
       out.push_back(fmt::format("--nnodes {} ({} slots)", n, slots));
       break;
     }
@@ -97,7 +97,7 @@ std::vector<std::string> UsableParts(const std::vector<v1::NodePlan>& nodes,
   for (const v1::NodePlan& node : nodes) each = std::min(each, node.num_ranks());
   for (; each > 0; --each) {
     const auto slots = static_cast<uint32_t>(each * nodes.size());
-    if (slots < World(nodes) && !Fit(slots, parallel, nullptr)) {
+    if (slots < World(nodes) && !Fit(slots, parallel, nullptr, model)) {
       out.push_back(fmt::format("--nproc-per-node {} ({} slots)", each, slots));
       break;
     }

@@ -31,7 +31,8 @@ TEST(Sizes, NotDivisibleSaysWhatWouldFit) {
   EXPECT_THAT(Error("a slots=4\n", Sized(2, 4, 1)),
               AllOf(HasSubstr("4 slots are fewer than TP 2 x PP 4 x CP 1 = 8"),
                     HasSubstr("Nearest slot counts: 8."),
-                    HasSubstr("Nearest sizes for 4 slots: TP 1 x PP 4 x CP 1.")));
+                    HasSubstr("Nearest sizes for 4 slots: TP 1 x PP 4 x CP 1 or TP 2 x PP 2 x CP 1 or "
+                              "TP 2 x PP 1 x CP 2.")));
 }
 
 TEST(Sizes, BatchThatDoesNotSplitSaysWhatWouldFit) {
