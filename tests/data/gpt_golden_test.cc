@@ -44,11 +44,11 @@ std::optional<int64_t> Size(const json& size) {
 DataConfig ConfigOf(const json& c, const std::filesystem::path& folder) {
   DataConfig config;
   config.mock_data = c["mock"];
-  config.data_path = Words(c["data_path"], folder);
+  config.paths.data_path = Words(c["data_path"], folder);
   if (!c["data_path_per_split"].is_null()) {
-    config.train_data_path = Words(c["data_path_per_split"][0], folder);
-    config.valid_data_path = Words(c["data_path_per_split"][1], folder);
-    config.test_data_path = Words(c["data_path_per_split"][2], folder);
+    config.paths.train_data_path = Words(c["data_path_per_split"][0], folder);
+    config.paths.valid_data_path = Words(c["data_path_per_split"][1], folder);
+    config.paths.test_data_path = Words(c["data_path_per_split"][2], folder);
   }
   if (!c["split"].is_null()) config.split = c["split"];
   config.seq_length = c["sequence_length"];
@@ -77,9 +77,7 @@ void ExpectIndex(const json& want, const SampleSource& source) {
   ASSERT_NE(gpt, nullptr);
   EXPECT_EQ(gpt->size(), want["length"]);
   EXPECT_EQ(gpt->index().num_epochs, want["epochs"]);
-  const auto& documents = gpt->index().document;
-  ExpectArray(want["document_index"],
-              {reinterpret_cast<const uint8_t*>(documents.data()), documents.size() * 4});
+  ExpectArray(want["document_index"], gpt->index().document.bytes());
   ExpectArray(want["sample_index"], gpt->index().sample.bytes());
   ExpectArray(want["shuffle_index"], gpt->index().shuffle.bytes());
 }
@@ -110,11 +108,8 @@ void ExpectSplit(const json& want, const SampleSource* source) {
   if (const auto* blend = dynamic_cast<const BlendedSource*>(source)) {
     ASSERT_EQ(want["datasets"].size(), blend->parts().size());
     const auto& index = blend->index();
-    ExpectArray(want["dataset_index"],
-                {reinterpret_cast<const uint8_t*>(index.dataset.data()), index.dataset.size() * 2});
-    ExpectArray(want["dataset_sample_index"],
-                {reinterpret_cast<const uint8_t*>(index.dataset_sample.data()),
-                 index.dataset_sample.size() * 8});
+    ExpectArray(want["dataset_index"], index.dataset.bytes());
+    ExpectArray(want["dataset_sample_index"], index.dataset_sample.bytes());
     for (size_t i = 0; i < blend->parts().size(); ++i) {
       ExpectIndex(want["datasets"][i], *blend->parts()[i]);
     }

@@ -161,14 +161,12 @@ TEST_F(IndexedDatasetTest, ShortOrMissingBinIsRefused) {
               HasSubstr("/nowhere/at/all.idx: No such file"));
 }
 
-TEST_F(IndexedDatasetTest, AStartBeyondTheBinIsFoundWhenItIsRead) {
+TEST_F(IndexedDatasetTest, NamesTheSequenceThatDoesNotFit) {
   std::string damaged = index_;
   damaged[kIndexHeaderBytes + 12] = 100;  // the first start
   WriteIndex(damaged);
-  const IndexedDataset dataset(prefix_);
-  int64_t tokens[3];
-  EXPECT_THAT(MessageOf([&] { dataset.Read(0, 0, 3, tokens); }),
-              HasSubstr("x.idx, offset 46: sequence 0 starts at byte 100"));
+  EXPECT_THAT(OpenError(), HasSubstr("x.idx, offset 46: sequence 0 has 3 tokens of 2 bytes (its "
+                                     "length is at offset 34) and starts at byte 100"));
 }
 
 TEST(IndexedWriter, NamesAFolderThatIsNotThere) {

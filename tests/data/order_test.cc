@@ -30,7 +30,7 @@ class OrderTest : public ::testing::Test {
     writer.Append({reinterpret_cast<const uint8_t*>(tokens.data()), tokens.size() * 2}, lengths,
                   ones);
     writer.Finish();
-    config_.data_path = {prefix_};
+    config_.paths.data_path = {prefix_};
     config_.split = "1";
   }
 
@@ -130,10 +130,10 @@ TEST_F(OrderTest, RefusalsNameTheCause) {
   EXPECT_THAT(Error(), HasSubstr("the split holds 10 tokens; one sample needs 65"));
   config_.order = DataOrder::kShuffled;
   config_.index_memory = 4;
-  EXPECT_THAT(Error(), HasSubstr("--data-order sequential"));
-  config_.data_path = {"0.5", prefix_, "many", prefix_};
+  EXPECT_THAT(Error(), HasSubstr("--index-order streamed"));
+  config_.paths.data_path = {"0.5", prefix_, "many", prefix_};
   EXPECT_THAT(Error(), HasSubstr("'many' stands where a weight is expected"));
-  config_.data_path.clear();
+  config_.paths.data_path.clear();
   EXPECT_THAT(Error(), HasSubstr("no data"));
 }
 

@@ -100,10 +100,10 @@ data::DataConfig MakeDataConfig(const Run& run) {
   const TrainConfig& c = run.config();
   const int64_t eval_samples = c.eval_iters * c.global_batch_size;
   data::DataConfig data;
-  data.data_path = c.data_path;
-  data.train_data_path = c.train_data_path;
-  data.valid_data_path = c.valid_data_path;
-  data.test_data_path = c.test_data_path;
+  data.paths.data_path = c.data_path;
+  data.paths.train_data_path = c.train_data_path;
+  data.paths.valid_data_path = c.valid_data_path;
+  data.paths.test_data_path = c.test_data_path;
   data.mock_data = c.mock_data;
   data.split = c.split;
   data.order = c.data_order == "sequential" ? data::DataOrder::kSequential

@@ -1,0 +1,120 @@
+#include "trainer/data/data_paths.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "trainer/data/data_error.h"
+#include "trainer/data/split.h"
+
+namespace muster::data {
+namespace {
+
+using nlohmann::json;
+
+std::string ReadText(const std::string& flag, const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (!in) throw DataError(flag + ": open " + path + ": " + std::strerror(errno));
+  return text;
+}
+
+std::vector<std::string> Words(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+// `where` names the list in messages.
+BlendList ParseList(const std::string& where, const std::vector<std::string>& words) {
+  if (words.empty()) throw DataError(where + ": names no data set");
+  try {
+    return ParseBlend(words);
+  } catch (const DataError& error) {
+    throw DataError(where + ": " + error.what());
+  }
+}
+
+std::vector<std::string> WordsOfJson(const std::string& where, const json& value) {
+  if (value.is_string()) return Words(value.get<std::string>());
+  if (!value.is_array()) {
+    throw DataError(where + ": expected a list of words, a text with them, or null");
+  }
+  std::vector<std::string> words;
+  for (const json& word : value) {
+    if (!word.is_string() && !word.is_number()) {
+      throw DataError(where + ": " + word.dump() + " is neither a text nor a number");
+    }
+    words.push_back(word.is_string() ? word.get<std::string>() : word.dump());
+  }
+  return words;
+}
+
+std::array<std::optional<BlendList>, 3> ReadPerSplit(const std::string& path) {
+  const std::string flag = "--per-split-data-args-path";
+  const std::string text = ReadText(flag, path);
+  json all;
+  try {
+    all = json::parse(text);
+  } catch (const json::parse_error& error) {
+    throw DataError(flag + " " + path + ": " + error.what());
+  }
+  std::array<std::optional<BlendList>, 3> lists;
+  for (const Split split : kSplits) {
+    const std::string key = NameOf(split);
+    if (!all.is_object() || !all.contains(key)) {
+      throw DataError(flag + " " + path + ": no key \"" + key +
+                      "\"; it needs train, valid and test (null for none)");
+    }
+    if (all[key].is_null()) continue;
+    const std::string where = flag + " " + path + ", \"" + key + "\"";
+    lists[static_cast<size_t>(split)] = ParseList(where, WordsOfJson(where, all[key]));
+  }
+  return lists;
+}
+
+void RefuseBoth(const char* one, bool has_one, const char* other, bool has_other) {
+  if (has_one && has_other) {
+    throw DataError(std::string(one) + " excludes " + other + ": give one of them");
+  }
+}
+
+}  // namespace
+
+DataPaths ReadDataPaths(const DataPathFlags& flags) {
+  const bool lists = !flags.train_data_path.empty() || !flags.valid_data_path.empty() ||
+                     !flags.test_data_path.empty();
+  const char* const kLists = "--train-data-path, --valid-data-path and --test-data-path";
+  RefuseBoth("--data-path", !flags.data_path.empty(), "--data-args-path",
+             !flags.data_args_path.empty());
+  RefuseBoth("--per-split-data-args-path", !flags.per_split_data_args_path.empty(), kLists, lists);
+  RefuseBoth(flags.data_path.empty() ? "--data-args-path" : "--data-path", flags.HasShared(),
+             lists ? kLists : "--per-split-data-args-path", flags.HasPerSplit());
+  DataPaths paths;
+  if (!flags.data_path.empty()) {
+    paths.shared = ParseList("--data-path", flags.data_path);
+  } else if (!flags.data_args_path.empty()) {
+    paths.shared = ParseList("--data-args-path " + flags.data_args_path,
+                             Words(ReadText("--data-args-path", flags.data_args_path)));
+  } else if (!flags.per_split_data_args_path.empty()) {
+    paths.per_split = ReadPerSplit(flags.per_split_data_args_path);
+  } else if (lists) {
+    const std::pair<const char*, const std::vector<std::string>*> given[] = {
+        {"--train-data-path", &flags.train_data_path},
+        {"--valid-data-path", &flags.valid_data_path},
+        {"--test-data-path", &flags.test_data_path}};
+    for (size_t i = 0; i < 3; ++i) {
+      if (!given[i].second->empty()) {
+        paths.per_split[i] = ParseList(given[i].first, *given[i].second);
+      }
+    }
+  } else {
+    throw DataError("no data: give --data-path PREFIX, --train-data-path PREFIX or --mock-data");
+  }
+  return paths;
+}
+
+}  // namespace muster::data
