@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,9 @@ DataConfig ConfigOf(const json& c, const std::filesystem::path& folder) {
   config.eod = c["eod"];
   const json& options = c["options"];
   config.eod_mask_loss = options["eod_mask_loss"];
+  config.reset_position_ids = options["reset_position_ids"];
+  config.reset_attention_mask = options["reset_attention_mask"];
+  config.inter_document_masking = options.value("inter_document_masking", false);
   config.drop_last_partial_validation_sequence =
       options.value("drop_last_partial_validation_sequence", true);
   config.add_extra_token_to_sequence = options.value("add_extra_token_to_sequence", true);
@@ -90,15 +94,55 @@ void ExpectValues(const json& want, const std::vector<int64_t>& got, const std::
   EXPECT_EQ(want["sha256"], testing::Sha256Of<int64_t>(got)) << what;
 }
 
+std::vector<int64_t> Positions(const Sample& sample) {
+  std::vector<int64_t> positions(sample.loss_mask.size());
+  std::iota(positions.begin(), positions.end(), 0);
+  for (const int32_t start : sample.position_starts) {
+    std::iota(positions.begin() + start, positions.end(), 0);
+  }
+  return positions;
+}
+
+// Megatron's attention mask: a byte for each query and key, 1 where the query must not look.
+std::vector<uint8_t> AttentionMask(const Sample& sample) {
+  const auto size = static_cast<int32_t>(sample.loss_mask.size());
+  std::vector<uint8_t> mask;
+  int32_t begin = 0;
+  auto next = sample.attention_starts.begin();
+  for (int32_t query = 0; query < size; ++query) {
+    if (next != sample.attention_starts.end() && *next == query) begin = *next++;
+    for (int32_t key = 0; key < size; ++key) mask.push_back(key < begin || key > query);
+  }
+  return mask;
+}
+
+// Bounds of the documents, as cu_seqlens without repeats.
+std::vector<int32_t> Bounds(const Sample& sample) {
+  std::vector<int32_t> bounds = {0};
+  bounds.insert(bounds.end(), sample.attention_starts.begin(), sample.attention_starts.end());
+  bounds.push_back(static_cast<int32_t>(sample.loss_mask.size()));
+  return bounds;
+}
+
 void ExpectSample(const json& want, const SampleSource& source) {
   const auto seq = static_cast<size_t>(source.seq_length());
   std::vector<int64_t> tokens(seq + 1);
   std::vector<float> mask(seq);
-  source.Get(want["index"], tokens, mask);
+  Sample sample{tokens, mask, {}, {}};
+  source.Read(want["index"], sample);
   const std::string what = "sample " + want["index"].dump();
   ExpectValues(want["tokens"], {tokens.begin(), tokens.end() - 1}, what + " tokens");
   ExpectValues(want["labels"], {tokens.begin() + 1, tokens.end()}, what + " labels");
   ExpectValues(want["loss_mask"], {mask.begin(), mask.end()}, what + " loss mask");
+  ExpectValues(want["position_ids"], Positions(sample), what + " position ids");
+  if (want.contains("attention_mask")) {
+    EXPECT_EQ(want["attention_mask"]["sha256_of_bytes"], testing::Sha256(AttentionMask(sample)));
+  }
+  if (want.contains("cu_seqlens")) {
+    std::vector<int32_t> bounds = want["cu_seqlens"];
+    bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
+    EXPECT_EQ(bounds, Bounds(sample)) << what;
+  }
 }
 
 void ExpectSplit(const json& want, const SampleSource* source) {

@@ -76,23 +76,9 @@ std::array<std::optional<BlendList>, 3> ReadPerSplit(const std::string& path) {
   return lists;
 }
 
-void RefuseBoth(const char* one, bool has_one, const char* other, bool has_other) {
-  if (has_one && has_other) {
-    throw DataError(std::string(one) + " excludes " + other + ": give one of them");
-  }
-}
-
 }  // namespace
 
 DataPaths ReadDataPaths(const DataPathFlags& flags) {
-  const bool lists = !flags.train_data_path.empty() || !flags.valid_data_path.empty() ||
-                     !flags.test_data_path.empty();
-  const char* const kLists = "--train-data-path, --valid-data-path and --test-data-path";
-  RefuseBoth("--data-path", !flags.data_path.empty(), "--data-args-path",
-             !flags.data_args_path.empty());
-  RefuseBoth("--per-split-data-args-path", !flags.per_split_data_args_path.empty(), kLists, lists);
-  RefuseBoth(flags.data_path.empty() ? "--data-args-path" : "--data-path", flags.HasShared(),
-             lists ? kLists : "--per-split-data-args-path", flags.HasPerSplit());
   DataPaths paths;
   if (!flags.data_path.empty()) {
     paths.shared = ParseList("--data-path", flags.data_path);
@@ -101,7 +87,7 @@ DataPaths ReadDataPaths(const DataPathFlags& flags) {
                              Words(ReadText("--data-args-path", flags.data_args_path)));
   } else if (!flags.per_split_data_args_path.empty()) {
     paths.per_split = ReadPerSplit(flags.per_split_data_args_path);
-  } else if (lists) {
+  } else if (flags.HasLists()) {
     const std::pair<const char*, const std::vector<std::string>*> given[] = {
         {"--train-data-path", &flags.train_data_path},
         {"--valid-data-path", &flags.valid_data_path},

@@ -25,10 +25,8 @@ struct DataPathFlags {
   // list of words, a text with them, or null.
   std::string per_split_data_args_path;
 
-  bool HasShared() const { return !data_path.empty() || !data_args_path.empty(); }
-  bool HasPerSplit() const {
-    return !train_data_path.empty() || !valid_data_path.empty() || !test_data_path.empty() ||
-           !per_split_data_args_path.empty();
+  bool HasLists() const {
+    return !train_data_path.empty() || !valid_data_path.empty() || !test_data_path.empty();
   }
 };
 
@@ -37,8 +35,9 @@ struct DataPaths {
   std::array<std::optional<BlendList>, 3> per_split;  // train, valid, test
 };
 
-// Reads the files where there are any. Throws DataError: a file that can't be read or is no such
-// JSON (with the place), weights for some of the prefixes only, no data at all, two ways at once.
+// Reads the files where there are any; the first way given counts. Throws DataError: a file that
+// can't be read or is no such JSON (with the place), weights for some of the prefixes only, no data
+// at all.
 DataPaths ReadDataPaths(const DataPathFlags& flags);
 
 }  // namespace muster::data

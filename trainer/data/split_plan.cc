@@ -32,8 +32,11 @@ SplitPlan::SplitPlan(const DataConfig& config, const BlendList& list,
     throw DataError("a blend takes at most 32767 data sets");
   }
   std::vector<std::optional<int64_t>> wanted(count, blended_ ? std::nullopt : samples);
-  if (blended_ && list.weights) {
-    if (!samples) throw DataError("a blend with weights needs a number of samples");
+  const bool shuffled = config.order == DataOrder::kShuffled;
+  if (blended_ && list.weights && !samples && shuffled) {
+    throw DataError("a blend with weights needs a number of samples");
+  }
+  if (blended_ && list.weights && samples) {
     weights_ = Normalize(*list.weights);
     const auto sizes = SizesOfParts(*weights_, *samples, config.mid_level_dataset_surplus);
     std::copy(sizes.begin(), sizes.end(), wanted.begin());
