@@ -2,7 +2,11 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
+
+#include "common/status.h"
 #include "common/suggest.h"
+#include "controller/nodes/command_line.h"
 
 namespace muster::nodes {
 namespace {
@@ -23,14 +27,6 @@ std::string LoopbackAddress(const std::string& host) {
   in6_addr v6{};
   if (inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6)) return host;
   return "";
-}
-
-absl::Status NoSsh(const v1::Host& host) {
-  return absl::InvalidArgumentError(
-      Place(host) +
-      ": this version does not reach hosts over ssh; it reaches hosts by "
-      "transport=local (a musterd on this machine) or by transport=direct on loopback addresses "
-      "(127.0.0.0/8, ::1)");
 }
 
 absl::StatusOr<Endpoint> Direct(const v1::Host& host) {
@@ -62,27 +58,77 @@ std::string Endpoint::HostPort() const {
 }
 
 std::string Endpoint::Describe() const {
-  return kind == Kind::kLocal ? "local" : "direct " + HostPort();
+  switch (kind) {
+    case Kind::kLocal:
+      return "local";
+    case Kind::kDirect:
+      return "direct " + HostPort();
+    case Kind::kOpenssh:
+      return "openssh " + host;
+    case Kind::kCommand:
+      return "command " + host;
+  }
+  return "";
 }
 
 bool IsLoopback(const std::string& host) {
   return !LoopbackAddress(host).empty();
 }
 
+const std::vector<std::string>& TransportNames() {
+  static const std::vector<std::string> names = {"local", "direct", "openssh", "command"};
+  return names;
+}
+
+absl::StatusOr<Transport> ParseTransport(std::string_view text) {
+  const size_t colon = text.find(':');
+  Transport transport;
+  transport.name = std::string(text.substr(0, colon));
+  const auto& names = TransportNames();
+  if (std::find(names.begin(), names.end(), transport.name) == names.end()) {
+    const std::string hint = transport.name == "ssh"
+                                 ? "; this version has no ssh of its own, write openssh for yours"
+                                 : DidYouMean(transport.name, names);
+    return absl::InvalidArgumentError("unknown transport '" + transport.name + "'" + hint +
+                                      " (known: local, direct, openssh, command)");
+  }
+  const bool takes_words = transport.name == "openssh" || transport.name == "command";
+  if (colon != std::string_view::npos) {
+    if (!takes_words) {
+      return absl::InvalidArgumentError("transport " + transport.name +
+                                        " takes no words after ':'");
+    }
+    auto words = SplitWords(text.substr(colon + 1));
+    if (!words.ok()) return Annotate(words.status(), "transport '" + std::string(text) + "'");
+    transport.words = *std::move(words);
+  }
+  if (transport.name == "command") {
+    MUSTER_RETURN_IF_ERROR(
+        Annotate(CheckTemplate(transport.words), "transport '" + std::string(text) + "'"));
+  }
+  return transport;
+}
+
 absl::StatusOr<Endpoint> ResolveEndpoint(const v1::Host& host,
                                          const std::string& default_transport) {
-  std::string transport = host.has_transport() ? host.transport() : default_transport;
-  if (transport.empty()) transport = IsLoopback(host.host()) ? "local" : "ssh";
-  if (transport == "local") {
-    Endpoint endpoint;
-    endpoint.host = host.host();
-    return endpoint;
+  std::string text = host.has_transport() ? host.transport() : default_transport;
+  if (text.empty()) text = IsLoopback(host.host()) ? "local" : "openssh";
+  // A hostfile has names only; the words stand once, on the command line.
+  if (default_transport.starts_with(text + ":")) text = default_transport;
+  if (text == "command") {
+    return absl::InvalidArgumentError(
+        Place(host) +
+        ": transport=command needs the program: --transport 'command:PROGRAM ... {host} ...'");
   }
-  if (transport == "direct") return Direct(host);
-  if (transport == "ssh") return NoSsh(host);
-  return absl::InvalidArgumentError(Place(host) + ": unknown transport '" + transport + "'" +
-                                    DidYouMean(transport, {"local", "direct", "ssh"}) +
-                                    " (known: local, direct)");
+  const auto transport = ParseTransport(text);
+  if (!transport.ok()) return Annotate(transport.status(), Place(host));
+  if (transport->name == "direct") return Direct(host);
+  Endpoint endpoint;
+  endpoint.host = host.host();
+  if (transport->name == "openssh") endpoint.kind = Endpoint::Kind::kOpenssh;
+  if (transport->name == "command") endpoint.kind = Endpoint::Kind::kCommand;
+  endpoint.words = transport->words;
+  return endpoint;
 }
 
 }  // namespace muster::nodes

@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "common/unique_fd.h"
 #include "common/version.h"
+#include "worker/daemon/bridge.h"
 #include "worker/daemon/options.h"
 #include "worker/daemon/server.h"
 #include "worker/daemon/state_dir.h"
@@ -87,6 +88,10 @@ int main(int argc, char** argv) {
   const std::string shim = ShimBeside();
   if (access(shim.c_str(), X_OK) != 0) {
     return Fail(shim + ": " + std::strerror(errno) + "; it must lie beside musterd");
+  }
+  if (options->bridge) {
+    const absl::Status ended = muster::worker::RunBridge(*options);
+    return ended.ok() ? 0 : Fail("bridge: " + std::string(ended.message()));
   }
   auto state =
       muster::worker::OpenStateDir(muster::worker::StateDirPath(options->state_dir, options->name));

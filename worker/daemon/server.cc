@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "common/local_daemon.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "common/unix_socket.h"
@@ -121,7 +122,7 @@ absl::Status Server::Listen() {
     MUSTER_ASSIGN_OR_RETURN(UniqueFd socket, Listener::ListenTcp(address));
     sockets_.push_back(std::move(socket));
   }
-  MUSTER_ASSIGN_OR_RETURN(UniqueFd socket, ListenUnix(state_.path + "/" + kDaemonSocket));
+  MUSTER_ASSIGN_OR_RETURN(UniqueFd socket, ListenUnix(SocketPath(state_.path)));
   sockets_.push_back(std::move(socket));
   return absl::OkStatus();
 }
@@ -177,7 +178,7 @@ void Server::Run() {
   }
   if (options_.idle_exit_s > 0) CheckIdle();
   parts_->reactor.Run();
-  unlink((state_.path + "/" + kDaemonSocket).c_str());
+  unlink(SocketPath(state_.path).c_str());
   parts_->listeners.clear();
   parts_->grpc->Shutdown(std::chrono::system_clock::now());
   parts_->grpc.reset();
