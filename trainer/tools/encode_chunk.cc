@@ -61,6 +61,10 @@ ChunkEncoder::ChunkEncoder(const tokenizer::Tokenizer& tokenizer, const EncodeOp
 EncodedChunk ChunkEncoder::Encode(Chunk& chunk) {
   EncodedChunk out;
   out.columns.resize(static_cast<size_t>(options_.partitioning.count) * options_.json_keys.size());
+  // English has about four bytes a token.
+  for (EncodedColumn& column : out.columns) {
+    column.ids.reserve(chunk.bytes.size() / (4 * out.columns.size()));
+  }
   out.end = chunk.end;
   out.taken = chunk.taken;
   if (!chunk.problem.empty()) {

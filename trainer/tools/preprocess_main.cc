@@ -89,11 +89,12 @@ int Run(const std::vector<std::string>& words) {
   return RunPreprocess(words);
 }
 
-// Large blocks go back to the system when they are freed: peak memory is what is in use.
+// The buffers of ordinary chunks are used again; those of very long lines go back to the system, so
+// that peak memory is what is in use.
 void BoundHeap() {
-  constexpr int kLargeBlock = 256 << 10;
+  constexpr int kLargeBlock = 8 << 20;
   ::mallopt(M_MMAP_THRESHOLD, kLargeBlock);
-  ::mallopt(M_TRIM_THRESHOLD, kLargeBlock);
+  ::mallopt(M_TRIM_THRESHOLD, 2 * kLargeBlock);
 }
 
 }  // namespace
