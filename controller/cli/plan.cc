@@ -19,6 +19,7 @@
 #include "controller/plan/recipe.h"
 #include "controller/plan/render.h"
 #include "controller/plan/script.h"
+#include "controller/plan/trainer_flags.h"
 
 namespace muster::cli {
 namespace {
@@ -85,17 +86,32 @@ absl::StatusOr<plan::ForecastOptions> MakeOptions(const PlanFlags& flags) {
   return out;
 }
 
+// True if the job's program takes these flags too, as far as can be seen from here.
+bool Takes(const Planned& job, const plan::Advice& advice) {
+  v1::JobSpec spec = job.spec;
+  if (!plan::IsTrainer(spec)) return false;  // its command line is not ours to write
+  for (const v1::Flag& flag : advice.flags) *spec.add_flags() = flag;
+  const auto plan = plan::MakePlan(spec);
+  return plan.ok() && TrainerRemark(spec, *plan).ok();
+}
+
 // What does not fit, and what would.
 absl::Status TooLarge(const Planned& job, const plan::Forecast& forecast,
                       const plan::ForecastOptions& options) {
   constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+  constexpr size_t kMost = 5;
+  std::vector<plan::Advice> found = plan::LayoutAdvice(job.spec, job.plan, options);
+  for (plan::Advice& advice : plan::FlagAdvice(job.spec, job.plan, options)) {
+    if (found.size() < kMost && Takes(job, advice)) found.push_back(std::move(advice));
+  }
   std::string text =
       fmt::format("a rank needs {:.1f} GiB, its device has {:.1f} ({})", forecast.Needed() / kGiB,
                   forecast.device->bytes / kGiB, forecast.device->source);
-  const std::vector<std::string> advice = plan::MemoryAdvice(job.spec, job.plan, options);
-  text += advice.empty() ? "; no layout of these hosts fits: more hosts, or a smaller micro-batch"
-                         : "; what would fit, best first:";
-  for (const std::string& line : advice) text += "\n" + line;
+  text += found.empty() ? "; no layout of these hosts fits: more hosts, or a smaller micro-batch"
+                        : "; what would fit, best first:";
+  for (const plan::Advice& advice : found) {
+    text += fmt::format("\n{}  ({:.1f} GiB)", advice.text, advice.bytes / kGiB);
+  }
   return absl::InvalidArgumentError(text);
 }
 

@@ -1,7 +1,4 @@
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <tuple>
 
 #include "controller/plan/forecast.h"
@@ -32,63 +29,6 @@ auto Order(const LayoutRow& row) {
   return std::tuple(row.too_large, -speed, row.bubble, s.tp * s.pp * s.cp, s.tp, s.pp, s.cp, s.vp);
 }
 
-constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-
-std::string Flags(const v1::Parallel& p) {
-  return fmt::format("--tp {} --pp {} --cp {}{} --global-batch {}", p.tp(), p.pp(), p.cp(),
-                     p.vp() > 1 ? fmt::format(" --vp {}", p.vp()) : "", p.global_batch());
-}
-
-// A way to need less on the same layout.
-struct Saving {
-  std::string_view flags;
-  void (*apply)(ModelShape& model);
-};
-constexpr std::array kSavings = {
-    Saving{"--flag grad-reduce-in-bf16", [](ModelShape& m) { m.grad_bytes = 2; }},
-    Saving{"--flag use-distributed-optimizer",
-           [](ModelShape& m) { m.distributed_optimizer = true; }},
-    Saving{"--flag use-precision-aware-optimizer --flag exp-avg-dtype=bf16 --flag "
-           "exp-avg-sq-dtype=bf16",
-           [](ModelShape& m) { m.exp_avg_bytes = m.exp_avg_sq_bytes = 2; }},
-    Saving{"--flag recompute-granularity=full --flag recompute-method=uniform --flag "
-           "recompute-num-layers=1",
-           [](ModelShape& m) {
-             m.recompute = Recompute{};
-             m.recompute.full = true;
-           }},
-};
-
-double NeedOf(const ModelShape& model, const Sizes& sizes, const LayerSplit& split) {
-  return LargestStage(AllStages(model, sizes, split));
-}
-
-// The fewest savings that fit, one or two of them; nothing if even two are not enough.
-std::string FlagAdvice(const Forecast& forecast, const Sizes& sizes) {
-  const auto text = [](std::string_view flags, double bytes) {
-    return fmt::format("{}  ({:.1f} GiB)", flags, bytes / kGiB);
-  };
-  const double before = NeedOf(*forecast.model, sizes, forecast.split);
-  for (const Saving& saving : kSavings) {
-    ModelShape model = *forecast.model;
-    saving.apply(model);
-    const double need = NeedOf(model, sizes, forecast.split);
-    if (need <= forecast.device->bytes) return text(saving.flags, need);
-  }
-  for (size_t i = 0; i < kSavings.size(); ++i) {
-    for (size_t j = i + 1; j < kSavings.size(); ++j) {
-      ModelShape model = *forecast.model;
-      kSavings[i].apply(model);
-      const double first = NeedOf(model, sizes, forecast.split);
-      kSavings[j].apply(model);
-      const double need = NeedOf(model, sizes, forecast.split);
-      if (need > forecast.device->bytes || first >= before || need >= first) continue;
-      return text(fmt::format("{} {}", kSavings[i].flags, kSavings[j].flags), need);
-    }
-  }
-  return "";
-}
-
 }  // namespace
 
 std::vector<LayoutRow> CompareLayouts(const v1::JobSpec& spec, const v1::Plan& plan,
@@ -115,24 +55,6 @@ std::vector<LayoutRow> CompareLayouts(const v1::JobSpec& spec, const v1::Plan& p
   }
   std::sort(out.begin(), out.end(),
             [](const LayoutRow& a, const LayoutRow& b) { return Order(a) < Order(b); });
-  return out;
-}
-
-std::vector<std::string> MemoryAdvice(const v1::JobSpec& spec, const v1::Plan& plan,
-                                      const ForecastOptions& options) {
-  constexpr size_t kMost = 3;
-  std::vector<std::string> out;
-  for (const LayoutRow& row : CompareLayouts(spec, plan, options)) {
-    if (row.too_large || !row.memory || out.size() == kMost) break;
-    out.push_back(fmt::format("{}  ({:.1f} GiB, about {:.0f} tokens/s a GPU)", Flags(row.parallel),
-                              *row.memory / kGiB, row.performance->tokens_per_second_per_rank));
-  }
-  const Forecast own = MakeForecast(spec, plan, options);
-  if (!own.memory.empty() && own.device) {
-    if (std::string flags = FlagAdvice(own, SizesOf(plan)); !flags.empty()) {
-      out.push_back(std::move(flags));
-    }
-  }
   return out;
 }
 

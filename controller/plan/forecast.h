@@ -59,9 +59,18 @@ struct LayoutRow {
 std::vector<LayoutRow> CompareLayouts(const v1::JobSpec& spec, const v1::Plan& plan,
                                       const ForecastOptions& options);
 
-// For a plan that is too large for its devices: what would fit, best first, a line each; empty if
-// nothing was found. Layouts as command line flags, and trainer flags that save memory.
-std::vector<std::string> MemoryAdvice(const v1::JobSpec& spec, const v1::Plan& plan,
-                                      const ForecastOptions& options);
+// For a plan that is too large for its devices: what would fit.
+struct Advice {
+  std::string text;  // "--tp 2 --pp 1 --cp 1 --global-batch 1024", "--flag grad-reduce-in-bf16"
+  double bytes = 0;  // needed then
+  std::vector<v1::Flag> flags;  // flags to add to the job; empty for another layout
+};
+// Layouts of the same hosts, the fastest first, at most three.
+std::vector<Advice> LayoutAdvice(const v1::JobSpec& spec, const v1::Plan& plan,
+                                 const ForecastOptions& options);
+// Flags that save enough on the same layout: one, or two together, those that cost least first.
+// Whether the job's program knows them is for the caller to find out.
+std::vector<Advice> FlagAdvice(const v1::JobSpec& spec, const v1::Plan& plan,
+                               const ForecastOptions& options);
 
 }  // namespace muster::plan

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <numeric>
 
 namespace muster::plan {
@@ -104,22 +103,27 @@ std::optional<std::string> CheckModel(const ModelShape& m, const Sizes& s) {
   struct Rule {
     std::string_view what;
     uint64_t value;
-    std::string_view by;
+    std::string by;
     uint64_t divisor;
   };
-  const bool sp = m.sequence_parallel && s.tp > 1;
-  const std::array rules = {
-      Rule{"attention heads", m.heads, "TP", s.tp},
-      Rule{"query groups", m.groups, "TP", s.tp},
-      Rule{"MLP units", m.ffn, "TP", s.tp},
-      Rule{"tokens of a sequence", m.seq, "2 x CP", s.cp > 1 ? 2ULL * s.cp : 1},
-      Rule{"tokens of a sequence", m.seq, "CP x TP (sequence parallel)",
-           sp ? uint64_t{s.cp} * s.tp : 1},
+  std::vector<Rule> rules = {
+      {"attention heads", m.heads, fmt::format("TP {}", s.tp), s.tp},
+      {"query groups", m.groups, fmt::format("TP {}", s.tp), s.tp},
+      {"MLP units", m.ffn, fmt::format("TP {}", s.tp), s.tp},
   };
+  if (s.cp > 1) {
+    rules.push_back({"tokens of a sequence", m.seq,
+                     fmt::format("2 x CP {} = {}", s.cp, 2ULL * s.cp), 2ULL * s.cp});
+  }
+  if (m.sequence_parallel && s.tp > 1) {
+    const uint64_t pieces = uint64_t{s.cp} * s.tp;
+    rules.push_back({"tokens of a sequence", m.seq,
+                     fmt::format("CP {} x TP {} = {} (sequence parallel)", s.cp, s.tp, pieces),
+                     pieces});
+  }
   for (const Rule& rule : rules) {
     if (rule.value % rule.divisor == 0) continue;
-    return fmt::format("{} {} are not divisible by {} = {}", rule.value, rule.what, rule.by,
-                       rule.divisor);
+    return fmt::format("{} {} are not divisible by {}", rule.value, rule.what, rule.by);
   }
   return SplitLayers(m, s.pp, s.vp, nullptr);
 }

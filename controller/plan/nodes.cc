@@ -29,9 +29,10 @@ absl::StatusOr<uint32_t> RanksOn(const v1::Host& host, const v1::JobSpec& spec) 
   const uint32_t wanted = spec.nproc_per_node();
   if (!host.has_slots()) {
     if (wanted > 0) return wanted;
+    const bool list = spec.inventory().source() == "--host";
     return absl::FailedPreconditionError(
-        fmt::format("the slots of {} are not known yet: write slots=N there, or --nproc-per-node N",
-                    Name(host, spec.inventory())));
+        fmt::format("the slots of {} are not known yet: write {} there, or --nproc-per-node N",
+                    Name(host, spec.inventory()), list ? host.host() + ":N" : "slots=N"));
   }
   if (wanted == 0) return host.slots();
   if (wanted > host.slots()) {

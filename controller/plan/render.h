@@ -13,7 +13,7 @@ namespace muster::plan {
 
 enum class RankRows {
   kAll,
-  kFolded,  // a few lines when there are more than 64 ranks
+  kFolded,  // a few lines when there are more than 16 ranks
 };
 
 // Plain text: sizes with their arithmetic, hosts, rank table, groups, warnings. For plan.txt and

@@ -50,9 +50,14 @@ std::string RenderComparison(const v1::Plan& plan, const Forecast& forecast,
   out += "\n\n";
   std::vector<Row> table = {{"", "TP", "PP", "CP", "VP", "DP", "numbs", "bubble %", "GiB ",
                              "sends GiB", "between hosts", "tokens/s", "a GPU"}};
-  for (size_t i = 0; i < shown; ++i) table.push_back(RowOf(rows[i]));
+  // The job's own layout is always there to compare with.
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (i < shown || rows[i].current) table.push_back(RowOf(rows[i]));
+  }
   out += TextTable(table, 1);
-  if (shown < rows.size()) out += fmt::format("... {} more\n", rows.size() - shown);
+  if (const size_t more = rows.size() - (table.size() - 1); more > 0) {
+    out += fmt::format("... {} more\n", more);
+  }
   out += "\n>: this job's layout";
   if (forecast.memory.empty()) {
     out += fmt::format("; memory and speed not estimated: {}\n",

@@ -13,7 +13,7 @@
 namespace muster::plan {
 namespace {
 
-constexpr uint32_t kFoldAbove = 64;  // ranks
+constexpr uint32_t kFoldAbove = 16;  // ranks
 
 std::string RankRange(const v1::NodePlan& node) {
   const uint32_t last = node.first_rank() + node.num_ranks() - 1;

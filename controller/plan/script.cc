@@ -39,7 +39,7 @@ trap 'trap - INT TERM; kill "${{pids[@]}}" 2>/dev/null; wait; exit 130' INT TERM
 constexpr std::string_view kNodeHead = R"(
 # {host}: ranks {first}-{last}
 {{
-{export_secrets}cat <<'END_OF_NODE'
+{export_secrets}cat <<'{marker}'
 set -uo pipefail
 cd -- {folder} || exit 1
 pids=()
@@ -71,7 +71,6 @@ for ((i = 0; i < ${#pids[@]}; ++i)); do
   if [ "$code" -ne 0 ] && [ "$status" -eq 0 ]; then status=$code; finish; fi
 done
 exit "$status"
-END_OF_NODE
 )";
 
 constexpr std::string_view kTail = R"(
@@ -118,6 +117,18 @@ Variables VariablesOf(const v1::RankSpec& rank, const std::set<std::string>& sec
   return out;
 }
 
+// The rank's own variables, and its argv.
+std::string StartLine(const v1::RankSpec& rank, const Variables& shared,
+                      const std::set<std::string>& secrets) {
+  std::string out = fmt::format("start {}", rank.rank());
+  for (const auto& [name, value] : VariablesOf(rank, secrets)) {
+    if (!shared.contains(name)) out += " " + ShellQuoted(name + "=" + value);
+  }
+  out += " --";
+  for (const std::string& word : rank.argv()) out += " " + ShellQuoted(word);
+  return out + "\n";
+}
+
 absl::StatusOr<std::string> NodeText(const v1::JobSpec& spec, const v1::Plan& plan,
                                      const v1::NodePlan& node, const Launch& launch) {
   const std::set<std::string> secrets = SecretNames(spec);
@@ -140,24 +151,22 @@ absl::StatusOr<std::string> NodeText(const v1::JobSpec& spec, const v1::Plan& pl
   for (const std::string& name : secrets) {
     exported += fmt::format("printf 'export %s=%q\\n' {0} \"${0}\"\n", name);
   }
-  std::string out = fmt::format(
-      kNodeHead, fmt::arg("host", node.host().host()), fmt::arg("first", node.first_rank()),
+  std::string body;
+  for (const auto& [name, value] : shared) {
+    body += fmt::format("export {}={}\n", name, ShellQuoted(value));
+  }
+  body += "if [ -n \"${LOCAL:-}\" ]; then export MASTER_ADDR=127.0.0.1; fi\n";
+  for (const v1::RankSpec& rank : ranks) body += StartLine(rank, shared, secrets);
+  // A line of the job's own may look like the end of the here-document.
+  std::string marker = "END_OF_NODE";
+  while (body.find(marker) != std::string::npos) marker += "_";
+  const std::string head = fmt::format(
+      kNodeHead, fmt::arg("marker", marker), fmt::arg("host", node.host().host()),
+      fmt::arg("first", node.first_rank()),
       fmt::arg("last", node.first_rank() + node.num_ranks() - 1),
       fmt::arg("export_secrets", exported), fmt::arg("folder", ShellQuoted(spec.working_dir())));
-  for (const auto& [name, value] : shared) {
-    out += fmt::format("export {}={}\n", name, ShellQuoted(value));
-  }
-  for (const v1::RankSpec& rank : ranks) {
-    out += fmt::format("start {}", rank.rank());
-    for (const auto& [name, value] : VariablesOf(rank, secrets)) {
-      if (!shared.contains(name)) out += " " + ShellQuoted(name + "=" + value);
-    }
-    out += " --";
-    for (const std::string& word : rank.argv()) out += " " + ShellQuoted(word);
-    out += "\n";
-  }
-  out += kNodeTail;
-  return out + fmt::format("}} | on {} &\npids+=($!)\n", SshWords(node.host()));
+  return fmt::format("{}{}{}{}\n}} | on {} &\npids+=($!)\n", head, body, kNodeTail, marker,
+                     SshWords(node.host()));
 }
 
 }  // namespace
