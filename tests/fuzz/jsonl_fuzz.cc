@@ -100,10 +100,8 @@ bool IsPlain(const std::string& text) {
   for (const std::string head : {"\x1f\x8b", "\x28\xb5\x2f\xfd", "BZh", "\x04\x22\x4d\x18", "PK"}) {
     if (text.starts_with(head)) return false;
   }
-  return !text.starts_with(
-             "\xfd"
-             "7zXZ") &&
-         text.substr(1, 3) != "\x2a\x4d\x18";
+  constexpr size_t kSkippable = 1;  // where its fixed bytes are
+  return !text.starts_with("\xfd\x37zXZ") && text.find("\x2a\x4d\x18") != kSkippable;
 }
 
 }  // namespace
