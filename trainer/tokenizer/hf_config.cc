@@ -29,11 +29,6 @@ std::optional<std::string> ContentOf(const std::optional<AddedToken>& token) {
   return token ? std::optional<std::string>(token->content) : std::nullopt;
 }
 
-std::optional<bool> ReadFlag(const JsonView& root, const std::string& key) {
-  const auto value = root.Find(key);
-  return value ? std::optional<bool>(value->Bool()) : std::nullopt;
-}
-
 }  // namespace
 
 AddedToken ReadAddedToken(const JsonView& entry) {
@@ -53,11 +48,8 @@ AddedToken ReadAddedToken(const JsonView& entry) {
 HfConfig LoadHfConfig(const JsonView& root) {
   HfConfig config;
   const auto eos = ReadNamed(root, "eos_token");
-  config.bos = ContentOf(ReadNamed(root, "bos_token"));
   config.eos = ContentOf(eos ? eos : ReadNamed(root, "sep_token"));
   config.pad = ContentOf(ReadNamed(root, "pad_token"));
-  config.add_bos = ReadFlag(root, "add_bos_token");
-  config.add_eos = ReadFlag(root, "add_eos_token");
   config.split_special_tokens = root.BoolOr("split_special_tokens", false);
   if (const auto decoder = root.Find("added_tokens_decoder")) {
     std::map<int64_t, AddedToken> by_id;

@@ -9,15 +9,12 @@
 
 namespace muster::tokenizer {
 
-// What tokenizer_config.json adds to tokenizer.json, as Hugging Face's transformers reads it for
-// its general tokenizer class.
+// What tokenizer_config.json adds to tokenizer.json, as Hugging Face's transformers 5 reads it for
+// its general tokenizer class: add_bos_token and add_eos_token do not count there, the
+// post-processor of tokenizer.json does.
 struct HfConfig {
-  std::optional<std::string> bos;
   std::optional<std::string> eos;
   std::optional<std::string> pad;
-  // Given: the text gets BOS or EOS by these, whatever the post-processor says.
-  std::optional<bool> add_bos;
-  std::optional<bool> add_eos;
   bool split_special_tokens = false;
   std::vector<AddedToken> added;  // added_tokens_decoder, by id; ids are given on adding
   std::vector<AddedToken> named;  // bos_token and its kin: added unless there

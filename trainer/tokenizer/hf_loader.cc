@@ -163,14 +163,7 @@ int32_t HfLoader::NextId() const {
 
 void HfLoader::LoadSurround() {
   if (!options_.include_special_tokens) return;
-  if (config_.add_bos || config_.add_eos) {
-    if (config_.bos && config_.add_bos.value_or(false)) {
-      parts_.prefix = {*NamedId(config_.bos, "bos_token")};
-    }
-    if (config_.eos && config_.add_eos.value_or(false)) {
-      parts_.suffix = {*NamedId(config_.eos, "eos_token")};
-    }
-  } else if (const auto processor = root_.Find("post_processor")) {
+  if (const auto processor = root_.Find("post_processor")) {
     Surround loaded = LoadPostProcessor(*processor);
     parts_.prefix = std::move(loaded.prefix);
     parts_.suffix = std::move(loaded.suffix);

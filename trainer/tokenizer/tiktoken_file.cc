@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <unordered_map>
@@ -14,6 +12,7 @@
 #include "trainer/tokenizer/bpe_tokenizer.h"
 #include "trainer/tokenizer/llama3_splitter.h"
 #include "trainer/tokenizer/match_splitter.h"
+#include "trainer/tokenizer/read_file.h"
 
 namespace muster::tokenizer {
 namespace {
@@ -220,9 +219,7 @@ BpeParts Llama3Parts(const std::string& text, const TiktokenOptions& options) {
 
 std::unique_ptr<Tokenizer> LoadTiktokenFile(const std::string& path,
                                             const TiktokenOptions& options) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw TokenizerError("open " + path + ": no such readable file");
-  const std::string text(std::istreambuf_iterator<char>(in), {});
+  const std::string text = ReadWholeFile(path);
   try {
     return std::make_unique<BpeTokenizer>(text.starts_with('[') ? MegatronParts(text, options)
                                                                 : Llama3Parts(text, options));

@@ -1,11 +1,12 @@
 #include "trainer/tokenizer/tokenizer_json.h"
 
 #include <filesystem>
-#include <fstream>
+#include <sstream>
 #include <utility>
 
 #include "trainer/tokenizer/hf_file.h"
 #include "trainer/tokenizer/hf_loader.h"
+#include "trainer/tokenizer/read_file.h"
 
 namespace muster::tokenizer {
 namespace {
@@ -51,8 +52,7 @@ std::unique_ptr<Tokenizer> LoadGpt2Files(const std::string& vocab_path,
     for (const auto& [token, id] : JsonView(vocab, "").Members()) {
       file.vocab.emplace_back(token, id.Integer());
     }
-    std::ifstream merges(merges_path);
-    if (!merges) throw TokenizerError("open " + merges_path + ": no such readable file");
+    std::istringstream merges(ReadWholeFile(merges_path));
     for (std::string line; std::getline(merges, line);) {
       if (line.starts_with("#version") || line.empty()) continue;
       file.merges.push_back(SplitMerge(line, file.merges.size()));

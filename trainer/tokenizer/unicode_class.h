@@ -21,6 +21,11 @@ CharClass ClassOf(uint32_t code_point);
 // The table behind ClassOf, 0x110000 entries, for tight loops.
 const CharClass* ClassTable();
 
+// White space to Python's str: \s and the four ASCII separators.
+inline bool IsPythonSpace(uint32_t code_point) {
+  return ClassOf(code_point) == CharClass::kSpace || (code_point >= 0x1c && code_point <= 0x1f);
+}
+
 // Members of \s.
 std::span<const CodePointRange> SpaceRanges();
 

@@ -86,7 +86,8 @@ class UnicodeForm : public Normalizer {
     }
     auto size = static_cast<utf8proc_ssize_t>(stretch.size());
     if (compose_) {
-      size = utf8proc_normalize_utf32(stretch.data(), size, UTF8PROC_COMPOSE);
+      size = utf8proc_normalize_utf32(
+          stretch.data(), size, static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
     }
     for (utf8proc_ssize_t i = 0; i < size; ++i) {
       AppendUtf8(static_cast<uint32_t>(stretch[static_cast<size_t>(i)]), out);

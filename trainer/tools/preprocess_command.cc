@@ -193,7 +193,7 @@ int RunPreprocess(const std::vector<std::string>& words) {
                {args.tokenizer.model, args.tokenizer.vocab_file, args.tokenizer.merge_file});
   identity.files = DescribeFiles(files);
   options.identity = identity;
-  const auto tokenizer = tokenizer::MakeTokenizer(args.tokenizer);
+  const auto tokenizer = OpenTokenizer(args.tokenizer);
   const PreprocessResult result = Preprocess(*tokenizer, options);
   PrintResult(args, options, result, tokenizer->vocab_size());
   return 0;

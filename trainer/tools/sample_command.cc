@@ -117,7 +117,7 @@ int RunSample(const std::vector<std::string>& words) {
   const data::IndexedDataset dataset(DatasetPrefix(args.words[1]));
   ReadFacts(dataset);  // checks the index
   std::unique_ptr<tokenizer::Tokenizer> tokenizer;
-  if (!args.tokenizer.type.empty()) tokenizer = tokenizer::MakeTokenizer(args.tokenizer);
+  if (!args.tokenizer.type.empty()) tokenizer = OpenTokenizer(args.tokenizer);
   for (const int64_t document : Choose(args, count, dataset.num_documents())) {
     PrintDocument(args, tokenizer.get(), dataset, document);
   }
