@@ -24,7 +24,7 @@ void Size(CLI::App* app, const std::string& name, std::optional<uint32_t>* targe
 }
 
 absl::StatusOr<std::string> CheckedTransport(std::string_view text) {
-  MUSTER_RETURN_IF_ERROR(nodes::ParseTransport(text).status());
+  MUSTER_RETURN_IF_ERROR(nodes::ParseTransports(text).status());
   return std::string(text);
 }
 
@@ -70,7 +70,9 @@ void AddJobFlags(CLI::App* app, JobFlags* flags) {
   Size(app, "--nproc-per-node", &overrides->nproc_per_node, machines,
        "Ranks a node (default: its slots)");
   ParsedOption(app, "--transport", &flags->transport, CheckedTransport,
-               "local|direct|openssh|command", "How hosts are reached whose line does not say it")
+               "local|direct|openssh|command",
+               "How hosts are reached whose line does not say it (repeatable; docs/transports.md)")
+      ->multi_option_policy(CLI::MultiOptionPolicy::Join)
       ->group(machines);
 
   const std::string sizes = "Sizes";

@@ -21,6 +21,8 @@
 namespace muster::nodes {
 namespace {
 
+constexpr int64_t kMostSshTimeout = 8;
+
 std::string DefaultStateParent() {
   const char* parent = std::getenv("MUSTER_STATE");
   if (parent != nullptr && *parent != '\0') return parent;
@@ -81,10 +83,10 @@ class LinkFactoryImpl : public LinkFactory {
     return {.musterd = options_.musterd, .name = NodeName(host.host())};
   }
 
-  // ssh gives up before we do, so that it can say why.
+  // ssh gives up before anybody who waits for it, so that it can say why.
   int SshTimeout() const {
     const auto limit = std::chrono::duration_cast<std::chrono::seconds>(options_.command_timeout);
-    return static_cast<int>(std::max<int64_t>(limit.count() / 2, 1));
+    return static_cast<int>(std::clamp<int64_t>(limit.count() / 2, 1, kMostSshTimeout));
   }
 
   StreamLink::Dialer LocalDialer(const std::string& host) const {

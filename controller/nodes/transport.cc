@@ -50,6 +50,37 @@ absl::StatusOr<Endpoint> Direct(const v1::Host& host) {
   return endpoint;
 }
 
+absl::Status CheckName(const std::string& name) {
+  const auto& names = TransportNames();
+  if (std::find(names.begin(), names.end(), name) != names.end()) return absl::OkStatus();
+  const std::string hint = name == "ssh"
+                               ? "; this version has no ssh of its own, write openssh for yours"
+                               : DidYouMean(name, names);
+  return absl::InvalidArgumentError("unknown transport '" + name + "'" + hint +
+                                    " (known: local, direct, openssh, command)");
+}
+
+// NAME or NAME:WORDS.
+absl::StatusOr<Transport> ParseTransport(std::string_view text) {
+  const size_t colon = text.find(':');
+  Transport transport;
+  transport.name = std::string(text.substr(0, colon));
+  MUSTER_RETURN_IF_ERROR(CheckName(transport.name));
+  const std::string place = "transport '" + std::string(text) + "'";
+  if (colon != std::string_view::npos) {
+    if (transport.name != "openssh" && transport.name != "command") {
+      return absl::InvalidArgumentError(place + " takes no words after ':'");
+    }
+    auto words = SplitWords(text.substr(colon + 1));
+    if (!words.ok()) return Annotate(words.status(), place);
+    transport.words = *std::move(words);
+  }
+  if (transport.name == "command") {
+    MUSTER_RETURN_IF_ERROR(Annotate(CheckTemplate(transport.words), place));
+  }
+  return transport;
+}
+
 }  // namespace
 
 std::string Endpoint::HostPort() const {
@@ -80,54 +111,50 @@ const std::vector<std::string>& TransportNames() {
   return names;
 }
 
-absl::StatusOr<Transport> ParseTransport(std::string_view text) {
-  const size_t colon = text.find(':');
-  Transport transport;
-  transport.name = std::string(text.substr(0, colon));
-  const auto& names = TransportNames();
-  if (std::find(names.begin(), names.end(), transport.name) == names.end()) {
-    const std::string hint = transport.name == "ssh"
-                                 ? "; this version has no ssh of its own, write openssh for yours"
-                                 : DidYouMean(transport.name, names);
-    return absl::InvalidArgumentError("unknown transport '" + transport.name + "'" + hint +
-                                      " (known: local, direct, openssh, command)");
-  }
-  const bool takes_words = transport.name == "openssh" || transport.name == "command";
-  if (colon != std::string_view::npos) {
-    if (!takes_words) {
-      return absl::InvalidArgumentError("transport " + transport.name +
-                                        " takes no words after ':'");
+absl::StatusOr<std::vector<Transport>> ParseTransports(std::string_view text) {
+  std::vector<Transport> transports;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    MUSTER_ASSIGN_OR_RETURN(Transport transport, ParseTransport(text.substr(0, end)));
+    for (const Transport& other : transports) {
+      if (other.name == transport.name) {
+        return absl::InvalidArgumentError("transport " + transport.name + " is given twice");
+      }
     }
-    auto words = SplitWords(text.substr(colon + 1));
-    if (!words.ok()) return Annotate(words.status(), "transport '" + std::string(text) + "'");
-    transport.words = *std::move(words);
+    transports.push_back(std::move(transport));
+    text.remove_prefix(std::min(end + 1, text.size()));
   }
-  if (transport.name == "command") {
-    MUSTER_RETURN_IF_ERROR(
-        Annotate(CheckTemplate(transport.words), "transport '" + std::string(text) + "'"));
-  }
-  return transport;
+  return transports;
 }
 
-absl::StatusOr<Endpoint> ResolveEndpoint(const v1::Host& host,
-                                         const std::string& default_transport) {
-  std::string text = host.has_transport() ? host.transport() : default_transport;
-  if (text.empty()) text = IsLoopback(host.host()) ? "local" : "openssh";
-  // A hostfile has names only; the words stand once, on the command line.
-  if (default_transport.starts_with(text + ":")) text = default_transport;
-  if (text == "command") {
+absl::StatusOr<Endpoint> ResolveEndpoint(const v1::Host& host, const std::string& transports) {
+  auto known = ParseTransports(transports);
+  if (!known.ok()) return Annotate(known.status(), Place(host));
+  Transport transport;
+  if (host.has_transport()) {
+    transport.name = host.transport();
+  } else if (!known->empty()) {
+    transport = known->front();
+  } else {
+    transport.name = IsLoopback(host.host()) ? "local" : "openssh";
+  }
+  for (const Transport& other : *known) {
+    if (other.name == transport.name) transport.words = other.words;
+  }
+  if (absl::Status status = CheckName(transport.name); !status.ok()) {
+    return Annotate(status, Place(host));
+  }
+  if (transport.name == "direct") return Direct(host);
+  Endpoint endpoint;
+  endpoint.host = host.host();
+  if (transport.name == "openssh") endpoint.kind = Endpoint::Kind::kOpenssh;
+  if (transport.name == "command") endpoint.kind = Endpoint::Kind::kCommand;
+  endpoint.words = std::move(transport.words);
+  if (transport.name == "command" && endpoint.words.empty()) {
     return absl::InvalidArgumentError(
         Place(host) +
         ": transport=command needs the program: --transport 'command:PROGRAM ... {host} ...'");
   }
-  const auto transport = ParseTransport(text);
-  if (!transport.ok()) return Annotate(transport.status(), Place(host));
-  if (transport->name == "direct") return Direct(host);
-  Endpoint endpoint;
-  endpoint.host = host.host();
-  if (transport->name == "openssh") endpoint.kind = Endpoint::Kind::kOpenssh;
-  if (transport->name == "command") endpoint.kind = Endpoint::Kind::kCommand;
-  endpoint.words = transport->words;
   return endpoint;
 }
 

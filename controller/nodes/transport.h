@@ -24,8 +24,9 @@ struct Transport {
   std::string name;
   std::vector<std::string> words;
 };
-// InvalidArgument names what is wrong and the fix.
-absl::StatusOr<Transport> ParseTransport(std::string_view text);
+// Several, one a line: the first is for hosts whose line names none, the others bring the words for
+// hosts that name them. InvalidArgument names what is wrong and the fix.
+absl::StatusOr<std::vector<Transport>> ParseTransports(std::string_view text);
 
 struct Endpoint {
   enum class Kind { kLocal, kDirect, kOpenssh, kCommand };
@@ -44,11 +45,10 @@ struct Endpoint {
 // True for 127.0.0.0/8, ::1 and "localhost".
 bool IsLoopback(const std::string& host);
 
-// The host's own transport, else `default_transport`, else by its address: loopback hosts are
-// local, others are reached by openssh. A host's own transport takes its words from
-// `default_transport` if that has the same name. InvalidArgument for what this version can't reach,
-// with host, line, reason and fix.
-absl::StatusOr<Endpoint> ResolveEndpoint(const v1::Host& host,
-                                         const std::string& default_transport);
+// The host's own transport, else the first of `transports` (as for ParseTransports), else by its
+// address: loopback hosts are local, others are reached by openssh. Its words are those that
+// `transports` has for it. InvalidArgument for what this version can't reach, with host, line,
+// reason and fix.
+absl::StatusOr<Endpoint> ResolveEndpoint(const v1::Host& host, const std::string& transports);
 
 }  // namespace muster::nodes

@@ -72,6 +72,10 @@ TEST(TransportTest, AHostsTransportTakesItsWordsFromTheCommandLine) {
   EXPECT_EQ(words(MakeHost("n", "command"), "command:docker exec -i {host}"),
             (Words{"docker", "exec", "-i", "{host}"}));
   EXPECT_EQ(words(MakeHost("n", "local"), "command:docker exec -i {host}"), Words());
+  const std::string both = "openssh:-F x\ncommand:docker exec -i {host}";
+  EXPECT_EQ(words(MakeHost("n"), both), (Words{"-F", "x"}));
+  EXPECT_EQ(words(MakeHost("n", "openssh"), both), (Words{"-F", "x"}));
+  EXPECT_EQ(words(MakeHost("n", "command"), both), (Words{"docker", "exec", "-i", "{host}"}));
 }
 
 TEST(TransportTest, WhatATransportCanNotBe) {
@@ -87,7 +91,9 @@ TEST(TransportTest, WhatATransportCanNotBe) {
       "line 3: host node1: transport 'command:docker exec': no {host} in it: every host would "
       "lead to the same machine");
   EXPECT_EQ(Describe(MakeHost("node1"), "local:x"),
-            "line 3: host node1: transport local takes no words after ':'");
+            "line 3: host node1: transport 'local:x' takes no words after ':'");
+  EXPECT_EQ(Describe(MakeHost("node1"), "openssh\nopenssh:-J x"),
+            "line 3: host node1: transport openssh is given twice");
   EXPECT_EQ(Describe(MakeHost("node1"), "openssh:-F 'x"),
             "line 3: host node1: transport 'openssh:-F 'x': a quote ' is not closed");
 }
