@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <set>
 #include <thread>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "trainer/tools/commands.h"
 #include "trainer/tools/input_files.h"
 #include "trainer/tools/preprocess.h"
+#include "trainer/tools/punkt_splitter.h"
 #include "trainer/tools/tokenizer_flags.h"
 
 namespace muster::tools {
@@ -28,6 +30,9 @@ struct Arguments {
   std::string format = "jsonl";
   std::vector<std::string> json_keys = {"text"};
   bool append_eod = false;
+  bool split_sentences = false;
+  bool keep_newlines = false;
+  std::string language = "english";
   std::string output_prefix;
   int64_t workers = 0;
   int64_t partitions = 1;
@@ -54,6 +59,11 @@ Flags MakeFlags(Arguments* args) {
              "jsonl (a JSON object a line), text (documents between blank lines), lines, file");
   flags.List("--json-keys", &args->json_keys, "keys to read; default: text");
   flags.Switch("--append-eod", &args->append_eod, "end each document with the tokenizer's EOD");
+  flags.Switch("--split-sentences", &args->split_sentences,
+               "each sentence is a sequence, by NLTK's Punkt; output: PREFIX_<key>_sentence");
+  flags.Switch("--keep-newlines", &args->keep_newlines,
+               "--split-sentences leaves white space at the end of sentences");
+  flags.Text("--lang", &args->language, "language of --split-sentences; default english");
   flags.Text("--output-prefix", &args->output_prefix, "output: PREFIX_<key>_document.bin and .idx");
   AddTokenizerFlags(flags, &args->tokenizer, &args->no_special_tokens);
   flags.Integer("--workers", &args->workers, 1, "threads; default: one for each core");
@@ -142,6 +152,9 @@ void Check(const Arguments& args) {
   if (std::set(args.json_keys.begin(), args.json_keys.end()).size() < args.json_keys.size()) {
     throw UsageError("--json-keys names a key twice");
   }
+  if (args.keep_newlines && !args.split_sentences) {
+    throw UsageError("--keep-newlines needs --split-sentences");
+  }
   CheckPartitions(args);
 }
 
@@ -158,6 +171,7 @@ PreprocessOptions MakeOptions(const Arguments& args) {
   options.output.prefix = args.output_prefix;
   options.output.keys = args.json_keys;
   options.output.partitions = args.partitions;
+  if (args.split_sentences) options.output.level = "sentence";
   options.keep_sequential = args.keep_sequential;
   options.workers =
       args.workers > 0 ? args.workers : std::max(1U, std::thread::hardware_concurrency());
@@ -193,6 +207,12 @@ int RunPreprocess(const std::vector<std::string>& words) {
                {args.tokenizer.model, args.tokenizer.vocab_file, args.tokenizer.merge_file});
   identity.files = DescribeFiles(files);
   options.identity = identity;
+  std::unique_ptr<PunktSplitter> splitter;
+  if (args.split_sentences) {
+    splitter = std::make_unique<PunktSplitter>(ReadPunktModel(FindPunktModel(args.language)),
+                                               args.keep_newlines);
+    options.encode.splitter = splitter.get();
+  }
   const auto tokenizer = OpenTokenizer(args.tokenizer);
   const PreprocessResult result = Preprocess(*tokenizer, options);
   PrintResult(args, options, result, tokenizer->vocab_size());

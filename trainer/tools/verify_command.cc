@@ -30,7 +30,7 @@ Flags MakeFlags(Arguments* args) {
 
 // Of the tokenizer, or as given.
 std::optional<int64_t> VocabSize(const tokenizer::TokenizerOptions& options) {
-  if (!options.type.empty()) return tokenizer::MakeTokenizer(options)->vocab_size();
+  if (!options.type.empty()) return OpenTokenizer(options)->vocab_size();
   if (options.vocab_size > 0) return options.vocab_size;
   return std::nullopt;
 }
