@@ -1,9 +1,10 @@
 #include "trainer/data/data_paths.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <iterator>
+#include <memory>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
@@ -17,9 +18,18 @@ namespace {
 using nlohmann::json;
 
 std::string ReadText(const std::string& flag, const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!in) throw DataError(flag + ": open " + path + ": " + std::strerror(errno));
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
+                                                             &std::fclose);
+  std::string text;
+  char block[4096];
+  while (file != nullptr) {
+    const size_t n = std::fread(block, 1, sizeof(block), file.get());
+    text.append(block, n);
+    if (n < sizeof(block)) break;
+  }
+  if (file == nullptr || std::ferror(file.get()) != 0) {
+    throw DataError(flag + ": read " + path + ": " + std::strerror(errno));
+  }
   return text;
 }
 

@@ -49,8 +49,8 @@ class CacheFiles {
 
   std::string Path(std::string_view suffix) const { return base_ + std::string(suffix); }
 
-  // All arrays, if all files are there and fit.
-  std::optional<std::vector<NpyArray>> Load() const {
+  // All arrays, if all files are there and fit. `warn`: name one that does not.
+  std::optional<std::vector<NpyArray>> Load(bool warn) const {
     bool complete = Exists(Path(kDescription));
     for (const ArraySpec& spec : specs_) complete = complete && Exists(Path(spec.suffix));
     if (!complete) return std::nullopt;
@@ -61,7 +61,7 @@ class CacheFiles {
       }
       return arrays;
     } catch (const DataError& error) {
-      report_.warn(std::string("index cache: ") + error.what() + "; built anew");
+      if (warn) report_.warn(std::string("index cache: ") + error.what() + "; built anew");
       return std::nullopt;
     }
   }
@@ -87,7 +87,7 @@ template <typename Index, typename Bytes, typename Adopt>
 Index Cached(const CacheKey& key, std::vector<ArraySpec> specs, const DataReport& report,
              const std::function<Index()>& build, Bytes bytes, Adopt adopt) {
   const CacheFiles files(key, std::move(specs), report);
-  if (const auto arrays = files.Load()) return adopt(files, *arrays);
+  if (const auto arrays = files.Load(false)) return adopt(files, *arrays);
   std::optional<CacheLock> lock;
   try {
     std::error_code error;
@@ -96,10 +96,10 @@ Index Cached(const CacheKey& key, std::vector<ArraySpec> specs, const DataReport
     lock.emplace(files.Path("lock"), report);
   } catch (const DataError& error) {
     report.note(std::string("index cache not used: ") + error.what());
-    return build();
   }
-  if (const auto arrays = files.Load()) return adopt(files, *arrays);
+  if (const auto arrays = files.Load(true)) return adopt(files, *arrays);
   Index index = build();
+  if (!lock) return index;
   try {
     files.Store(bytes(index));
   } catch (const DataError& error) {
@@ -107,7 +107,7 @@ Index Cached(const CacheKey& key, std::vector<ArraySpec> specs, const DataReport
                 "; every process keeps its own index in memory");
     return index;
   }
-  if (const auto arrays = files.Load()) return adopt(files, *arrays);
+  if (const auto arrays = files.Load(true)) return adopt(files, *arrays);
   return index;
 }
 
