@@ -148,6 +148,8 @@ TEST(SpmFile, NormalizationTablesStayInTheirBounds) {
   EXPECT_THAT(ErrorOf(ModelWithCharsmap(Charsmap(units(256, 0), text))), HasSubstr("leads out"));
   EXPECT_THAT(ErrorOf(ModelWithCharsmap(Charsmap(units(1, 2), text))), HasSubstr("outside"));
   EXPECT_THAT(ErrorOf(ModelWithCharsmap(Charsmap(units(1, 0), "b"))), HasSubstr("no end"));
+  // A zero byte in a text leads from this root to itself, and its leaf is the root again.
+  EXPECT_THAT(ErrorOf(ModelWithCharsmap(Charsmap({kLeaf | 0x200}, text))), HasSubstr("outside"));
   EXPECT_THAT(ErrorOf(ModelWithCharsmap("\x01")), HasSubstr("cut off"));
   EXPECT_THAT(ErrorOf(ModelWithCharsmap(std::string("\xf0\0\0\0aaaa", 8))), HasSubstr("fit"));
 }

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <queue>
 #include <span>
@@ -14,6 +15,7 @@ namespace muster::tokenizer {
 namespace {
 
 constexpr uint32_t kNoRank = std::numeric_limits<uint32_t>::max();
+// Entries of the cache of each encoder, while there are few: a power of two.
 constexpr size_t kCacheEntries = size_t{1} << 16;
 // Above it the heap is faster than scanning for the lowest rank again and again.
 constexpr size_t kShortWord = 96;
@@ -28,9 +30,15 @@ struct Candidate {
   }
 };
 
+size_t CacheEntries(size_t threads) {
+  return std::max<size_t>(1, kCacheEntries * Tokenizer::kFullEncoders /
+                                 std::bit_ceil(std::max(threads, Tokenizer::kFullEncoders)));
+}
+
 }  // namespace
 
-BpeEncoder::BpeEncoder(const BpeModel& model) : model_(model), cache_(kCacheEntries) {}
+BpeEncoder::BpeEncoder(const BpeModel& model, size_t threads)
+    : model_(model), cache_(CacheEntries(threads)) {}
 
 void BpeEncoder::Encode(std::string_view word, std::vector<int32_t>& ids) {
   if (word.size() > WordKey::kMaxBytes) {
@@ -38,7 +46,7 @@ void BpeEncoder::Encode(std::string_view word, std::vector<int32_t>& ids) {
     return;
   }
   const WordKey key = WordKey::Of(word);
-  CacheEntry& entry = cache_[key.Hash() & (kCacheEntries - 1)];
+  CacheEntry& entry = cache_[key.Hash() & (cache_.size() - 1)];
   if (entry.key == key) {
     for (uint32_t i = 0; i < entry.count; ++i) ids.push_back(entry.ids[i]);
     return;

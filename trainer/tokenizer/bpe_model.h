@@ -84,7 +84,8 @@ class BpeModel {
 // Encodes words with a model: one thread's scratch and cache.
 class BpeEncoder {
  public:
-  explicit BpeEncoder(const BpeModel& model);
+  // One of `threads` encoders: as they get more, their caches get smaller.
+  explicit BpeEncoder(const BpeModel& model, size_t threads = 1);
 
   // Appends the ids of one word (a piece of text between splits; not empty).
   void Encode(std::string_view word, std::vector<int32_t>& ids);

@@ -27,8 +27,8 @@ std::vector<AddedToken> Select(const std::vector<AddedToken>& tokens, bool norma
 
 class BpeTokenizer::BpeTextEncoder : public Encoder {
  public:
-  explicit BpeTextEncoder(const BpeTokenizer& tokenizer)
-      : tokenizer_(tokenizer), words_(tokenizer.parts_.model) {
+  BpeTextEncoder(const BpeTokenizer& tokenizer, size_t threads)
+      : tokenizer_(tokenizer), words_(tokenizer.parts_.model, threads) {
     for (const PreStep& step : tokenizer.parts_.steps) {
       stages_.push_back({&step, step.splitter ? step.splitter->Clone() : nullptr, {}});
     }
@@ -48,6 +48,18 @@ class BpeTokenizer::BpeTextEncoder : public Encoder {
       }
     }
     ids.insert(ids.end(), parts.suffix.begin(), parts.suffix.end());
+  }
+
+  void EncodeInParts(std::string_view text, std::vector<int32_t>& ids,
+                     const std::function<void()>& take) override {
+    take_ = &take;
+    try {
+      Encode(text, ids);
+    } catch (...) {
+      take_ = nullptr;
+      throw;
+    }
+    take_ = nullptr;
   }
 
  private:
@@ -105,6 +117,7 @@ class BpeTokenizer::BpeTextEncoder : public Encoder {
       const Piece piece = stage.splitter->Next(text, at);
       if (piece.keep) RunStage(index + 1, text.substr(at, piece.end - at), first && at == 0, ids);
       at = piece.end;
+      if (take_ != nullptr && ids.size() >= kPartIds) (*take_)();
     }
   }
 
@@ -114,6 +127,7 @@ class BpeTokenizer::BpeTextEncoder : public Encoder {
   std::vector<Stretch> stretches_;
   std::vector<Stretch> inner_;
   std::string normalized_;
+  const std::function<void()>* take_ = nullptr;  // during EncodeInParts
 };
 
 BpeTokenizer::BpeTokenizer(BpeParts parts)
@@ -122,7 +136,11 @@ BpeTokenizer::BpeTokenizer(BpeParts parts)
       normalized_(Select(parts_.added, true, parts_.normalizer.get())) {}
 
 std::unique_ptr<Encoder> BpeTokenizer::NewEncoder() const {
-  return std::make_unique<BpeTextEncoder>(*this);
+  return NewEncoderOf(1);
+}
+
+std::unique_ptr<Encoder> BpeTokenizer::NewEncoderOf(size_t threads) const {
+  return std::make_unique<BpeTextEncoder>(*this, threads);
 }
 
 std::string BpeTokenizer::Decode(std::span<const int32_t> ids) const {

@@ -37,6 +37,7 @@ class BpeTokenizer : public Tokenizer {
   explicit BpeTokenizer(BpeParts parts);
 
   std::unique_ptr<Encoder> NewEncoder() const override;
+  std::unique_ptr<Encoder> NewEncoderOf(size_t threads) const override;
   std::string Decode(std::span<const int32_t> ids) const override;
   std::optional<int32_t> eod() const override { return parts_.eod; }
   std::optional<int32_t> pad() const override { return parts_.pad; }

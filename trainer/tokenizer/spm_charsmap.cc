@@ -53,7 +53,7 @@ void CheckCharsmap(std::string_view charsmap, size_t offset) {
     if ((node | (kLabels - 1)) >= units.size()) {
       fail(sizeof(trie_bytes) + at * sizeof(Unit), "its trie leads out of the table");
     }
-    if (at != 0 && units[at].has_leaf() && units[node].value() >= texts.size()) {
+    if (units[at].has_leaf() && units[node].value() >= texts.size()) {
       fail(sizeof(trie_bytes) + node * sizeof(Unit), "a text outside of the table");
     }
     for (size_t label = 0; label < kLabels; ++label) {
