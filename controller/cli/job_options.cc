@@ -12,6 +12,7 @@
 #include "controller/cli/flags.h"
 #include "controller/cli/options.h"
 #include "controller/nodes/transport.h"
+#include "controller/preflight/checks.h"
 
 namespace muster::cli {
 namespace {
@@ -56,6 +57,33 @@ std::string BinDir() {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   return error ? "" : self.parent_path().string();
+}
+
+// "29500-29600", or one port.
+absl::StatusOr<v1::PortRange> ParsePortRange(std::string_view text) {
+  constexpr uint64_t kMostPort = 65535;
+  const size_t dash = text.find('-');
+  const auto first = ParseNumber(text.substr(0, dash), 1, kMostPort);
+  const auto last =
+      dash == std::string_view::npos ? first : ParseNumber(text.substr(dash + 1), 1, kMostPort);
+  if (!first.ok() || !last.ok() || *first > *last) {
+    return absl::InvalidArgumentError(
+        fmt::format("'{}' is not a range of ports such as 29500-29600 (1 to 65535)", text));
+  }
+  v1::PortRange range;
+  range.set_first(static_cast<uint32_t>(*first));
+  range.set_last(static_cast<uint32_t>(*last));
+  return range;
+}
+
+absl::StatusOr<google::protobuf::Duration> ParseCheckTimeout(std::string_view text) {
+  MUSTER_ASSIGN_OR_RETURN(const absl::Duration parsed, plan::ParseGrace(text));
+  const int64_t ms = absl::ToInt64Milliseconds(parsed);
+  if (ms == 0) return absl::InvalidArgumentError("no time at all: nobody could answer");
+  google::protobuf::Duration duration;
+  duration.set_seconds(ms / 1000);
+  duration.set_nanos(static_cast<int32_t>(ms % 1000 * 1'000'000));
+  return duration;
 }
 
 }  // namespace
@@ -110,11 +138,18 @@ void AddJobFlags(CLI::App* app, JobFlags* flags) {
                   "Folder that gets <time>_<name>/ with the logs (default: output)")
       ->type_name("DIR")
       ->group(job);
-  app->add_option("--skip", flags->skip, "Leave out a preflight check (repeatable)")
+  const std::string preflight = "Preflight";
+  app->add_option("--skip", flags->skip, "Leave out a check (repeatable; docs/preflight.md)")
       ->type_name("CHECK")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group(job);
+      ->group(preflight);
+  ParsedOption(app, "--port-range", &flags->port_range, ParsePortRange, "FIRST-LAST",
+               "Ports that firewalls leave open: for MASTER_PORT and for the checks")
+      ->group(preflight);
+  ParsedOption(app, "--check-timeout", &flags->check_timeout, ParseCheckTimeout, "TIME",
+               "How long a host may take for its hello, and again for its answer (10s and 20s)")
+      ->group(preflight);
 }
 
 absl::StatusOr<v1::JobSpec> MakeJobSpec(const JobFlags& flags, const Invocation& invocation) {
@@ -131,6 +166,10 @@ absl::StatusOr<v1::JobSpec> MakeJobSpec(const JobFlags& flags, const Invocation&
   MUSTER_RETURN_IF_ERROR(ApplyFlags(flags.flags, &spec));
   MUSTER_ASSIGN_OR_RETURN(*spec.mutable_inventory(), ReadInventory(flags.machines));
   spec.mutable_skip_checks()->Add(flags.skip.begin(), flags.skip.end());
+  MUSTER_RETURN_IF_ERROR(
+      preflight::ValidateSkip({spec.skip_checks().begin(), spec.skip_checks().end()}));
+  if (flags.port_range) *spec.mutable_port_range() = *flags.port_range;
+  if (flags.check_timeout) *spec.mutable_check_timeout() = *flags.check_timeout;
   spec.set_default_transport(flags.transport);
   spec.set_output_root(
       std::filesystem::absolute(flags.output.empty() ? "output" : flags.output).lexically_normal());

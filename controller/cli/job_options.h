@@ -20,6 +20,8 @@ struct JobFlags {
   std::string transport;
   std::string output;  // folder that gets <time>_<name>/
   std::vector<std::string> skip;
+  std::optional<v1::PortRange> port_range;
+  std::optional<google::protobuf::Duration> check_timeout;
   std::vector<std::string> flags;  // NAME or NAME=VALUE of muster-train
   plan::Overrides overrides;
 };
