@@ -70,6 +70,10 @@ void IndexedWriter::Append(std::span<const uint8_t> tokens, std::span<const int3
   num_documents_ += static_cast<int64_t>(ends.size());
 }
 
+void IndexedWriter::AppendTokens(int fd, int64_t bytes, const std::string& name) {
+  bin_.AppendFile(fd, bytes, name);
+}
+
 void IndexedWriter::Append(const IndexedWriter& other) {
   bin_.AppendFile(other.bin_.fd(), other.bin_.size(), other.bin_.path());
   lengths_.AppendFile(other.lengths_.fd(), other.lengths_.size(), other.lengths_.path());

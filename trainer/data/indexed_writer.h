@@ -32,6 +32,8 @@ class IndexedWriter {
   // sequences of each document (0 is an empty document).
   void Append(std::span<const uint8_t> tokens, std::span<const int32_t> lengths,
               std::span<const int32_t> sequences_per_document);
+  // Appends tokens that the next Append has the lengths of: all of the open file `fd`.
+  void AppendTokens(int fd, int64_t bytes, const std::string& name);
   // Appends what another writer of the same type has written so far.
   void Append(const IndexedWriter& other);
   // Appends a whole data set of the same type, whose .bin must hold its sequences one after the

@@ -14,41 +14,17 @@ namespace {
 
 using tokenizer::TokenizerError;
 
-constexpr size_t kMaxDocumentTokens = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMaxSequenceTokens = std::numeric_limits<int32_t>::max();
 
 int64_t CountCharacters(std::string_view text) {
   return std::count_if(text.begin(), text.end(),
                        [](char c) { return (static_cast<uint8_t>(c) & 0xc0) != 0x80; });
 }
 
-// To take back what was added.
-struct ColumnSizes {
-  explicit ColumnSizes(const EncodedColumn& column)
-      : ids(column.ids.size()),
-        lengths(column.lengths.size()),
-        documents(column.sequences_per_document.size()) {}
-  void Restore(EncodedColumn& column) const {
-    column.ids.resize(ids);
-    column.lengths.resize(lengths);
-    column.sequences_per_document.resize(documents);
-  }
-  size_t ids;
-  size_t lengths;
-  size_t documents;
-};
-
 }  // namespace
 
-std::span<const uint8_t> EncodedColumn::token_bytes() const {
-  const auto as_bytes = [](const auto& values) {
-    return std::span(reinterpret_cast<const uint8_t*>(values.data()),
-                     values.size() * sizeof(values[0]));
-  };
-  return narrow_ids.empty() ? as_bytes(ids) : as_bytes(narrow_ids);
-}
-
 ChunkEncoder::ChunkEncoder(const tokenizer::Tokenizer& tokenizer, const EncodeOptions& options)
-    : options_(options), encoder_(tokenizer.NewEncoder()) {
+    : options_(options), encoder_(tokenizer.NewEncoderOf(options.threads)) {
   if (!options.append_eod) return;
   if (!tokenizer.eod()) {
     throw TokenizerError(
@@ -77,8 +53,8 @@ EncodedChunk ChunkEncoder::Encode(Chunk& chunk) {
     EncodeText(chunk, out);
   }
   for (EncodedColumn& column : out.columns) {
-    out.tokens += static_cast<int64_t>(column.ids.size());
-    if (options_.token_type == data::TokenType::kUint16) Narrow(column);
+    out.tokens += column.num_tokens();
+    column.Close(options_.token_type);
   }
   return out;
 }
@@ -173,12 +149,12 @@ void ChunkEncoder::EncodeFile(const Chunk& chunk, EncodedChunk& out) {
 
 void ChunkEncoder::AddDocument(int64_t part, std::span<const Texts> texts, EncodedChunk& out) {
   EncodedColumn* const columns = &out.columns[static_cast<size_t>(part) * texts.size()];
-  std::vector<ColumnSizes> before;
-  for (size_t i = 0; i < texts.size(); ++i) before.emplace_back(columns[i]);
+  std::vector<EncodedColumn::Mark> before;
+  for (size_t i = 0; i < texts.size(); ++i) before.push_back(columns[i].mark());
   try {
     for (size_t i = 0; i < texts.size(); ++i) AddTexts(texts[i], columns[i]);
   } catch (const TokenizerError& error) {
-    for (size_t i = 0; i < texts.size(); ++i) before[i].Restore(columns[i]);
+    for (size_t i = 0; i < texts.size(); ++i) columns[i].Restore(before[i], options_.token_type);
     throw LineError(1, error.what());
   }
   ++out.documents;
@@ -207,24 +183,27 @@ void ChunkEncoder::AddTexts(const Texts& texts, EncodedColumn& column) {
 }
 
 void ChunkEncoder::AddSequence(std::string_view text, EncodedColumn& column) {
-  const size_t before = column.ids.size();
-  encoder_->Encode(text, column.ids);
-  const size_t length = column.ids.size() - before;
+  const int64_t before = column.num_tokens();
+  size_t unchecked = column.ids.size();
+  encoder_->EncodeInParts(text, column.ids, [&] {
+    CheckIds(column, unchecked);
+    column.Spill(options_.token_type, options_.spill_folder);
+    unchecked = 0;
+  });
+  CheckIds(column, unchecked);
+  const int64_t length = column.num_tokens() - before;
   if (length == 0) return;
-  if (length >= kMaxDocumentTokens) throw TokenizerError("a text of more than 2^31 tokens");
-  if (options_.token_type == data::TokenType::kUint16) {
-    for (size_t i = before; i < column.ids.size(); ++i) {
-      if (column.ids[i] >= 0 && column.ids[i] <= std::numeric_limits<uint16_t>::max()) continue;
-      throw TokenizerError(
-          fmt::format("token {} does not fit the 16 bits of this vocabulary size", column.ids[i]));
-    }
-  }
+  if (length >= kMaxSequenceTokens) throw TokenizerError("a text of more than 2^31 tokens");
   column.lengths.push_back(static_cast<int32_t>(length));
 }
 
-void ChunkEncoder::Narrow(EncodedColumn& column) const {
-  column.narrow_ids.assign(column.ids.begin(), column.ids.end());
-  column.ids = {};
+void ChunkEncoder::CheckIds(const EncodedColumn& column, size_t first) const {
+  if (options_.token_type != data::TokenType::kUint16) return;
+  for (size_t i = first; i < column.ids.size(); ++i) {
+    if (column.ids[i] >= 0 && column.ids[i] <= std::numeric_limits<uint16_t>::max()) continue;
+    throw TokenizerError(
+        fmt::format("token {} does not fit the 16 bits of this vocabulary size", column.ids[i]));
+  }
 }
 
 }  // namespace muster::tools

@@ -10,6 +10,7 @@
 
 #include "trainer/data/indexed_format.h"
 #include "trainer/tokenizer/tokenizer.h"
+#include "trainer/tools/encoded_column.h"
 #include "trainer/tools/json_line.h"
 #include "trainer/tools/sentence_splitter.h"
 #include "trainer/tools/text_chunks.h"
@@ -38,18 +39,10 @@ struct EncodeOptions {
   Partitioning partitioning;
   size_t max_document = 1 << 28;  // bytes of a line or document
   bool skip_bad_lines = false;
+  size_t threads = 1;              // encoders at the same time
+  std::string spill_folder = ".";  // for the tokens of very long texts
   // Cuts each text into sentences, the sequences of its document; null: not. Outlives the encoder.
   const SentenceSplitter* splitter = nullptr;
-};
-
-// Documents of one key and part, as the writer takes them.
-struct EncodedColumn {
-  std::vector<int32_t> ids;
-  std::vector<uint16_t> narrow_ids;  // instead, when the token type is that
-  std::vector<int32_t> lengths;
-  std::vector<int32_t> sequences_per_document;
-
-  std::span<const uint8_t> token_bytes() const;
 };
 
 // A line that was left out.
@@ -90,7 +83,8 @@ class ChunkEncoder {
   void AddTexts(const Texts& texts, EncodedColumn& column);
   void AddSequence(std::string_view text, EncodedColumn& column);
   void CheckSize(std::string_view text) const;
-  void Narrow(EncodedColumn& column) const;
+  // Throws TokenizerError for ids from number `first` on that the token type can't hold.
+  void CheckIds(const EncodedColumn& column, size_t first) const;
   // Notes the line as skipped, or throws.
   void Refuse(const SkippedLine& line, EncodedChunk& out) const;
 

@@ -41,6 +41,9 @@ OutputSet::OutputSet(const OutputNames& names, data::TokenType type,
 void OutputSet::Append(const EncodedChunk& chunk, const std::vector<std::string>& inputs) {
   for (size_t i = 0; i < writers_.size(); ++i) {
     const EncodedColumn& column = chunk.columns[i];
+    if (const SpillFile* spilled = column.spilled()) {
+      writers_[i]->AppendTokens(spilled->fd(), spilled->size(), spilled->name());
+    }
     writers_[i]->Append(column.token_bytes(), column.lengths, column.sequences_per_document);
   }
   for (const SkippedLine& line : chunk.skipped) {

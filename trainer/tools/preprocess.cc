@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -145,6 +146,9 @@ PreprocessResult Preprocess(const tokenizer::Tokenizer& tokenizer,
                             const PreprocessOptions& options) {
   EncodeOptions encode = options.encode;
   encode.token_type = data::TokenTypeFor(tokenizer.vocab_size());
+  encode.threads = static_cast<size_t>(options.workers);
+  const auto folder = std::filesystem::path(options.output.prefix).parent_path();
+  if (!folder.empty()) encode.spill_folder = folder;
   const std::optional<ResumeState> start = Load(options);
   if (start && start->complete) {
     OutputSet::PublishLeftover(options.output);

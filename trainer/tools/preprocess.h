@@ -14,7 +14,7 @@
 namespace muster::tools {
 
 struct PreprocessOptions {
-  EncodeOptions encode;  // token_type and partitioning.lines_per_part are set by Preprocess
+  EncodeOptions encode;  // the rest, from token_type to threads, is set by Preprocess
   OutputNames output;    // keys and partitions are those of `encode`
   bool keep_sequential = false;
   int64_t workers = 1;
