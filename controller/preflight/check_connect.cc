@@ -1,6 +1,5 @@
 #include <absl/strings/str_cat.h>
 
-#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -29,29 +28,36 @@ void CheckConnect(const Nodes& nodes, const Options&, Findings& out) {
   }
 }
 
-void CheckMachine(const Nodes& nodes, const Options&, Findings& out) {
-  std::map<std::pair<std::string, uint64_t>, std::string> seen;
-  for (const auto& node : nodes) {
-    if (!node.twin.empty()) {
-      // Which of the two links is up is chance; the later line is the odd one.
-      const auto later = std::find_if(nodes.begin(), nodes.end(), [&](const NodeFacts& other) {
-                           return other.host == node.twin;
-                         }) > nodes.begin() + (&node - nodes.data());
-      out.push_back(
-          {"machine", Severity::kError, later ? node.twin : node.host,
-           SameAs(later ? node.host : node.twin) + " (the same musterd answers under both names)",
-           "", kOneLine});
-      continue;
-    }
+std::map<size_t, size_t> SecondNames(const Nodes& nodes) {
+  std::map<std::pair<std::string, uint64_t>, size_t> seen;
+  std::map<size_t, size_t> second;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const NodeFacts& node = nodes[i];
     // Several workers on loopback addresses of one machine are a wish, not a slip.
     const bool loopback =
         node.host.rfind("127.", 0) == 0 || node.host == "localhost" || node.host == "::1";
     if (loopback || !node.absent.empty() || node.hello.boot_id().empty()) continue;
     const auto key = std::make_pair(node.hello.boot_id(), node.hello.net_ns());
-    const auto [it, added] = seen.emplace(key, node.host);
-    if (added) continue;
-    out.push_back({"machine", Severity::kError, node.host,
-                   SameAs(it->second) + " (same boot id and network namespace)", "", kOneLine});
+    const auto [it, added] = seen.emplace(key, i);
+    if (!added) second[i] = it->second;
+  }
+  return second;
+}
+
+void CheckMachine(const Nodes& nodes, const Options&, Findings& out) {
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].twin.empty()) continue;
+    // Which of the two links is up is chance; the later line is the odd one.
+    size_t twin = 0;
+    while (twin < nodes.size() && nodes[twin].host != nodes[i].twin) ++twin;
+    const std::string& first = twin > i ? nodes[i].host : nodes[i].twin;
+    out.push_back({"machine", Severity::kError, twin > i ? nodes[i].twin : nodes[i].host,
+                   SameAs(first) + " (the same musterd answers under both names)", "", kOneLine});
+  }
+  for (const auto& [second, first] : SecondNames(nodes)) {
+    out.push_back({"machine", Severity::kError, nodes[second].host,
+                   SameAs(nodes[first].host) + " (same boot id and network namespace)", "",
+                   kOneLine});
   }
 }
 

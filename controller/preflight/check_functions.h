@@ -39,6 +39,10 @@ void CheckInterface(const Nodes& nodes, const Options& options, Findings& out);
 void CheckNetwork(const Nodes& nodes, const Options& options, Findings& out);
 void CheckPort(const Nodes& nodes, const Options& options, Findings& out);
 
+// Nodes that are the machine of an earlier one -> that one. Several workers on loopback addresses
+// do not count.
+std::map<size_t, size_t> SecondNames(const Nodes& nodes);
+
 // The value that most nodes have, or "" when no value has more than half of them. Empty ones do not
 // count.
 std::string Majority(const std::vector<std::string>& values);

@@ -1,5 +1,7 @@
 #include <absl/strings/str_cat.h>
 
+#include <set>
+
 #include "controller/preflight/check_functions.h"
 #include "controller/preflight/reach.h"
 
@@ -81,9 +83,12 @@ void CheckInterface(const Nodes& nodes, const Options&, Findings& out) {
 }
 
 void CheckNetwork(const Nodes& nodes, const Options& options, Findings& out) {
-  for (const auto& node : nodes) {
+  std::set<size_t> shared;  // two names of one machine take the ports from each other
+  for (const auto& [second, first] : SecondNames(nodes)) shared.insert({second, first});
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const NodeFacts& node = nodes[i];
     const std::string& error = node.probe.network().listen_error();
-    if (!node.absent.empty() || error.empty()) continue;
+    if (!node.absent.empty() || error.empty() || shared.contains(i)) continue;
     const bool taken = error.find("in use") != std::string::npos;
     out.push_back({"network", Severity::kError, node.host, error, "",
                    taken ? absl::StrCat("end the program that holds the port on ", node.host,

@@ -14,11 +14,12 @@ bool Answered(const NodeFacts& node) {
 }  // namespace
 
 Reach::Reach(const Nodes& nodes) {
+  const auto second = SecondNames(nodes);
   for (size_t from = 0; from < nodes.size(); ++from) {
-    if (!Answered(nodes[from])) continue;
+    if (!Answered(nodes[from]) || second.contains(from)) continue;
     for (const v1::PeerResult& peer : nodes[from].probe.network().connected()) {
       const size_t to = peer.node();
-      if (to >= nodes.size() || !Answered(nodes[to]) ||
+      if (to >= nodes.size() || !Answered(nodes[to]) || second.contains(to) ||
           !nodes[to].probe.network().listen_error().empty()) {
         continue;
       }

@@ -9,7 +9,8 @@
 namespace muster::preflight {
 
 // Who reached whom, from the answers of all nodes. Edges into a node that could not listen, and
-// those of nodes without an answer, are left out: they accuse nobody. Pure.
+// those of nodes without an answer, or that are an earlier node under a second name, are left out:
+// they accuse nobody. Pure.
 class Reach {
  public:
   explicit Reach(const Nodes& nodes);

@@ -14,6 +14,21 @@
 
 namespace muster::testing {
 
+// The result of a check, waited for.
+inline absl::StatusOr<v1::CheckResponse> CheckWith(runtime::Controller& controller,
+                                                   const v1::JobSpec& spec) {
+  absl::StatusOr<v1::CheckResponse> result;
+  absl::Notification done;
+  const absl::Status begun =
+      controller.Check(spec, [&](absl::StatusOr<v1::CheckResponse> response) {
+        result = std::move(response);
+        done.Notify();
+      });
+  if (!begun.ok()) return begun;
+  done.WaitForNotification();
+  return result;
+}
+
 // A controller with its store and links over simulated workers.
 class SimCluster {
  public:
@@ -41,16 +56,7 @@ class SimCluster {
   }
 
   absl::StatusOr<v1::CheckResponse> Check(const v1::JobSpec& spec) {
-    absl::StatusOr<v1::CheckResponse> result;
-    absl::Notification done;
-    const absl::Status begun =
-        controller_->Check(spec, [&](absl::StatusOr<v1::CheckResponse> response) {
-          result = std::move(response);
-          done.Notify();
-        });
-    if (!begun.ok()) return begun;
-    done.WaitForNotification();
-    return result;
+    return CheckWith(*controller_, spec);
   }
 
   runtime::Controller& controller() { return *controller_; }
