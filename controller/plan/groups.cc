@@ -52,16 +52,16 @@ Key KeyOf(const v1::RankPlan& rank, const Varying& varying) {
 
 const std::vector<GroupInfo>& GroupKinds() {
   static const std::vector<GroupInfo> kKinds = {
-      {GroupKind::kTp, "tp", "activations of every layer"},
-      {GroupKind::kCp, "cp", "keys and values of every layer"},
+      {GroupKind::kTp, "tp", "activations of layers"},
+      {GroupKind::kCp, "cp", "keys, values"},
       {GroupKind::kDp, "dp", "batches"},
-      {GroupKind::kDpCp, "dp-cp", "gradients and optimizer state"},
-      {GroupKind::kTpCp, "tp-cp", "one sequence"},
+      {GroupKind::kDpCp, "dp-cp", "gradients, optimizer"},
+      {GroupKind::kTpCp, "tp-cp", ""},
       {GroupKind::kTpDp, "tp-dp", ""},
       {GroupKind::kTpDpCp, "tp-dp-cp", "FP8 amax"},
-      {GroupKind::kPp, "pp", "activations between stages"},
-      {GroupKind::kTpPp, "tp-pp", "gradient norm"},
-      {GroupKind::kEmbedding, "embedding", "gradients of tied embeddings"},
+      {GroupKind::kPp, "pp", "activations"},
+      {GroupKind::kTpPp, "tp-pp", "norm"},
+      {GroupKind::kEmbedding, "embedding", "tied embeddings"},
       {GroupKind::kPositionEmbedding, "position-embedding", ""},
   };
   return kKinds;

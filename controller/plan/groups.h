@@ -29,7 +29,7 @@ enum class GroupKind {
 struct GroupInfo {
   GroupKind kind;
   std::string_view name;  // "dp-cp"
-  std::string_view use;   // "gradients and optimizer state"; "" = nothing in a dense model
+  std::string_view use;   // "gradients, optimizer"; "" = nothing by itself
 };
 // All kinds, in the order in which they are shown.
 const std::vector<GroupInfo>& GroupKinds();

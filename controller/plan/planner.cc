@@ -43,7 +43,7 @@ absl::Status MisfitError(const Misfit& misfit, uint32_t world, const v1::Paralle
                          const std::vector<v1::NodePlan>& nodes, const ModelShape* model) {
   std::string text = misfit.text + ".";
   const Suggestions suggestions = Suggest(world, parallel, misfit.kind, model);
-  if (const std::string more = SuggestionText(world, suggestions); !more.empty()) {
+  if (const std::string more = SuggestionText(world, parallel, suggestions); !more.empty()) {
     text += " " + more;
   }
   if (misfit.kind != Misfit::Kind::kOther) {

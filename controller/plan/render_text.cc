@@ -40,13 +40,13 @@ std::string GroupTable(const v1::Plan& plan) {
   std::vector<Kinds> found;
   for (const GroupInfo& info : GroupKinds()) {
     const GroupSpread spread = Spread(plan, info.kind);
-    if (spread.size < 2 || info.use.empty()) continue;
+    if (spread.size < 2) continue;
     auto groups = Groups(plan, info.kind);
     auto same = std::find_if(found.begin(), found.end(),
                              [&](const Kinds& kinds) { return kinds.groups == groups; });
     if (same == found.end()) same = found.insert(found.end(), {{}, {}, std::move(groups), spread});
     same->names.emplace_back(info.name);
-    same->uses.emplace_back(info.use);
+    if (!info.use.empty()) same->uses.emplace_back(info.use);
   }
   std::vector<Row> rows = {{"group", "carries", "for example", "groups", "ranks", "cross hosts"}};
   for (const Kinds& kinds : found) {

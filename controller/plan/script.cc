@@ -28,7 +28,7 @@ set -uo pipefail
 {secrets}
 # A bash on a host, which reads its commands from stdin.
 on() {{
-  if [ -n "${{LOCAL:-}}" ]; then bash -s; else ssh -o BatchMode=yes -o ConnectTimeout=15 "$@" bash -s; fi
+  if [ -n "${{LOCAL:-}}" ]; then exec bash -s; else exec ssh -o BatchMode=yes -o ConnectTimeout=15 "$@" bash -s; fi
 }}
 pids=()
 trap 'trap - INT TERM; kill "${{pids[@]}}" 2>/dev/null; wait; exit 130' INT TERM
@@ -61,13 +61,18 @@ start() {{  # RANK NAME=VALUE... -- ARGV...
 finish() {{
   for pid in "${{pids[@]}}"; do kill -CONT -- "-$pid" 2>/dev/null; kill -TERM -- "-$pid" 2>/dev/null; done
 }}
-trap 'finish' INT TERM HUP
+interrupted=0
+trap 'interrupted=1; finish' INT TERM HUP
 )";
 
 constexpr std::string_view kNodeTail = R"(status=0
-for ((i = 0; i < ${#pids[@]}; ++i)); do
+left=${#pids[@]}
+while [ "$left" -gt 0 ]; do
+  interrupted=0
   wait -n
   code=$?
+  if [ "$interrupted" -ne 0 ]; then continue; fi  # a signal, not the end of a rank
+  left=$((left - 1))
   if [ "$code" -ne 0 ] && [ "$status" -eq 0 ]; then status=$code; finish; fi
 done
 exit "$status"

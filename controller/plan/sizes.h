@@ -57,7 +57,8 @@ std::optional<Misfit> Fit(uint32_t world, const v1::Parallel& parallel, Sizes* o
                           const ModelShape* model = nullptr);
 
 // What is nearest to a misfit and fits; each entry fits by itself, the rest unchanged. Worlds and
-// batches: at most one below and one above. Layouts: at most three, the nearest first.
+// batches: at most one below and one above. Layouts: at most three, the nearest first; where none
+// fits with this global batch, with the nearest one that does.
 struct Suggestions {
   std::vector<uint32_t> worlds;
   std::vector<v1::Parallel> layouts;  // other TP, PP, CP, VP
@@ -77,7 +78,8 @@ std::vector<v1::Parallel> AllLayouts(uint32_t world, const v1::Parallel& paralle
 std::string LayoutText(const v1::Parallel& parallel);
 
 // "Nearest slot counts: 12 or 16. Nearest sizes for 15 slots: TP 3 x PP 1 x CP 1." or "".
-std::string SuggestionText(uint32_t world, const Suggestions& suggestions);
+std::string SuggestionText(uint32_t world, const v1::Parallel& wanted,
+                           const Suggestions& suggestions);
 
 // "16 GPUs / (TP 1 x PP 2 x CP 1) = DP 8", "GBS = MBS 1 x 128 x DP 8 = 1024". `device`: "GPU" or
 // "slot".

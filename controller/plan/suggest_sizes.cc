@@ -6,6 +6,7 @@
 #include <limits>
 #include <tuple>
 
+#include "controller/plan/layer_split.h"
 #include "controller/plan/sizes.h"
 
 // The nearest sizes that fit. Each candidate is put to Fit() itself, so a suggestion can't be
@@ -71,15 +72,65 @@ std::tuple<uint64_t, int, uint64_t> Distance(const v1::Parallel& a, const v1::Pa
   return {Difference(ModelParallelSize(a), ModelParallelSize(b)), changed, moved};
 }
 
+// The nearest of both sides, or nothing.
+std::optional<uint32_t> Nearest(uint32_t value, const std::vector<uint32_t>& sides) {
+  std::optional<uint32_t> out;
+  for (const uint32_t side : sides) {
+    if (!out || Difference(side, value) < Difference(*out, value)) out = side;
+  }
+  return out;
+}
+
+// `layout` with the nearest global batch that fits; nothing if there is none.
+std::optional<v1::Parallel> WithNearestBatch(uint32_t world, v1::Parallel layout,
+                                             const ModelShape* model) {
+  const uint64_t dp = world / ModelParallelSize(layout);
+  const auto accept = [&](uint32_t value) {
+    layout.set_global_batch(value);
+    return Fits(world, layout, model);
+  };
+  const uint32_t wanted = layout.global_batch();
+  const auto batch =
+      Nearest(wanted, NearestMultiples(wanted, layout.micro_batch() * dp,
+                                       std::numeric_limits<uint32_t>::max(), accept));
+  if (!batch) return std::nullopt;
+  layout.set_global_batch(*batch);
+  return layout;
+}
+
+// All layouts whose global batch is theirs to choose.
+std::vector<v1::Parallel> LayoutsOfAnyBatch(uint32_t world, const v1::Parallel& wanted,
+                                            const ModelShape* model) {
+  v1::Parallel open = wanted;
+  open.clear_global_batch();
+  open.clear_micro_batch();
+  std::vector<v1::Parallel> out = AllLayouts(world, open, model, wanted.vp());
+  for (v1::Parallel& layout : out) {
+    layout.set_global_batch(wanted.global_batch());
+    layout.set_micro_batch(wanted.micro_batch());
+  }
+  return out;
+}
+
 std::vector<v1::Parallel> NearestLayouts(uint32_t world, const v1::Parallel& wanted,
                                          const ModelShape* model) {
   constexpr size_t kMost = 3;
   // Virtual stages no larger than wanted: more of them is a different trade.
-  std::vector<v1::Parallel> out = AllLayouts(world, wanted, model, wanted.vp());
-  std::stable_sort(out.begin(), out.end(), [&](const v1::Parallel& a, const v1::Parallel& b) {
+  std::vector<v1::Parallel> all = AllLayouts(world, wanted, model, wanted.vp());
+  const bool any_batch = all.empty() && wanted.global_batch() > 0 && wanted.micro_batch() > 0;
+  if (any_batch) all = LayoutsOfAnyBatch(world, wanted, model);
+  std::stable_sort(all.begin(), all.end(), [&](const v1::Parallel& a, const v1::Parallel& b) {
     return Distance(a, wanted) < Distance(b, wanted);
   });
-  out.resize(std::min(out.size(), kMost));
+  std::vector<v1::Parallel> out;
+  for (v1::Parallel& layout : all) {
+    if (out.size() == kMost) break;
+    if (!any_batch) {
+      out.push_back(std::move(layout));
+    } else if (auto fitting = WithNearestBatch(world, layout, model)) {
+      out.push_back(*std::move(fitting));
+    }
+  }
   return out;
 }
 
@@ -133,6 +184,13 @@ Suggestions Suggest(uint32_t world, const v1::Parallel& parallel, Misfit::Kind k
                     const ModelShape* model) {
   Suggestions out;
   if (kind == Misfit::Kind::kOther) return out;
+  // Where the model does not go into these sizes, no other slot count or batch helps.
+  Sizes sizes;
+  sizes.tp = parallel.tp();
+  sizes.pp = parallel.pp();
+  sizes.cp = parallel.cp();
+  sizes.vp = parallel.vp();
+  if (model != nullptr && CheckModel(*model, sizes)) kind = Misfit::Kind::kModel;
   if (kind == Misfit::Kind::kModel) {
     out.layouts = NearestLayouts(world, parallel, model);
     return out;
@@ -168,7 +226,8 @@ Suggestions Suggest(uint32_t world, const v1::Parallel& parallel, Misfit::Kind k
   return out;
 }
 
-std::string SuggestionText(uint32_t world, const Suggestions& suggestions) {
+std::string SuggestionText(uint32_t world, const v1::Parallel& wanted,
+                           const Suggestions& suggestions) {
   std::string out = Numbers("Nearest global batches", suggestions.global_batches) +
                     Numbers("Nearest numbers of micro-batches", suggestions.num_microbatches) +
                     Numbers("Nearest micro-batches", suggestions.micro_batches) +
@@ -176,6 +235,9 @@ std::string SuggestionText(uint32_t world, const Suggestions& suggestions) {
   std::vector<std::string> layouts;
   for (const v1::Parallel& p : suggestions.layouts) {
     layouts.push_back(LayoutText(p));
+    if (p.global_batch() != wanted.global_batch()) {
+      layouts.back() += fmt::format(" with a global batch of {}", p.global_batch());
+    }
   }
   if (!layouts.empty()) out += fmt::format(" Nearest sizes for {} slots: {}.", world, Or(layouts));
   return out.empty() ? out : out.substr(1);
