@@ -20,8 +20,8 @@ class SimWorkers {
  public:
   // What is wrong with which hosts.
   struct Faults {
-    std::set<std::string> dead;     // no connection comes about, and none is refused
-    std::set<std::string> stalled;  // they say hello, and then nothing
+    std::set<std::string> dead = {};     // no connection comes about, and none is refused
+    std::set<std::string> stalled = {};  // they say hello, and then nothing
   };
   explicit SimWorkers(Faults faults);
   ~SimWorkers();
