@@ -97,25 +97,17 @@ void IndexedWriter::Append(const IndexedDataset& dataset, bool with_modes) {
                     dataset.prefix(), kTokenTypeOffset, TokenBytes(dataset.token_type()),
                     static_cast<int>(dataset.token_type()), width, static_cast<int>(type_)));
   }
-  int64_t bytes = 0;
+  dataset.CheckAll(1);
   std::vector<int32_t> block;
   for (int64_t i = 0; i < lengths.size(); ++i) {
     block.push_back(lengths[i]);
-    bytes += lengths[i] * width;
     if (block.size() < kCopyItems && i + 1 < lengths.size()) continue;
     lengths_.Write(block.data(), block.size() * sizeof(int32_t));
     block.clear();
   }
   const UniqueFd fd(::open(bin.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) throw DataError("open " + bin + ": " + std::strerror(errno));
-  const off_t size = ::lseek(fd.get(), 0, SEEK_END);
-  if (size != bytes) {
-    throw DataError(
-        fmt::format("{} has {} bytes, but the sequences of {}.idx have {}: truncated, or "
-                    "the two files do not belong together",
-                    bin, size, dataset.prefix(), bytes));
-  }
-  bin_.AppendFile(fd.get(), bytes, bin);
+  bin_.AppendFile(fd.get(), dataset.TokensBefore(lengths.size()) * width, bin);
   std::vector<int64_t> ends;
   for (int64_t d = 1; d <= dataset.num_documents(); ++d) {
     ends.push_back(num_sequences_ + dataset.document_begin(d));

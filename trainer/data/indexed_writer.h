@@ -36,8 +36,8 @@ class IndexedWriter {
   void AppendTokens(int fd, int64_t bytes, const std::string& name);
   // Appends what another writer of the same type has written so far.
   void Append(const IndexedWriter& other);
-  // Appends a whole data set of the same type, whose .bin must hold its sequences one after the
-  // other. `with_modes`: and its multimodal modes, which it must have.
+  // Checks and appends a whole data set of the same type. `with_modes`: and its multimodal modes,
+  // which it must have.
   void Append(const IndexedDataset& dataset, bool with_modes);
 
   // Makes what was appended durable and says how much it is.

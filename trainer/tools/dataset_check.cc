@@ -7,7 +7,9 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "trainer/data/data_error.h"
 #include "trainer/data/indexed_dataset.h"
@@ -16,8 +18,6 @@
 
 namespace muster::tools {
 namespace {
-
-using data::LoadUnaligned;
 
 constexpr size_t kMaxProblems = 20;
 constexpr size_t kBlockBytes = 1 << 20;
@@ -39,18 +39,26 @@ class Sha256 {
   std::unique_ptr<EVP_MD_CTX, decltype(&::EVP_MD_CTX_free)> context_;
 };
 
+int Threads() {
+  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
 class Checker {
  public:
   Checker(const std::string& prefix, const CheckOptions& options)
-      : prefix_(prefix), options_(options), dataset_(prefix), index_(prefix + ".idx") {
+      : prefix_(prefix), options_(options), dataset_(prefix) {
     report_.documents = dataset_.num_documents();
     report_.sequences = dataset_.lengths().size();
-    starts_ = index_.data() + data::kIndexHeaderBytes + 4 * report_.sequences;
   }
 
   CheckReport Check() {
-    CheckSequences();
-    CheckDocuments();
+    try {
+      dataset_.CheckAll(Threads());
+    } catch (const data::DataError& error) {
+      Add(error.what());
+      return std::move(report_);  // the places of tokens mean nothing
+    }
+    report_.tokens = dataset_.TokensBefore(report_.sequences);
     switch (dataset_.token_type()) {
       case data::TokenType::kUint8:
         CheckTokens<uint8_t>();
@@ -72,8 +80,9 @@ class Checker {
         break;
     }
     if (options_.sums) {
+      const data::MappedFile index(prefix_ + ".idx");
       Sha256 sum;
-      sum.Add(index_.data(), static_cast<size_t>(index_.size()));
+      sum.Add(index.data(), static_cast<size_t>(index.size()));
       report_.idx_sha256 = sum.Hex();
     }
     return std::move(report_);
@@ -83,49 +92,6 @@ class Checker {
   void Add(const std::string& problem) {
     ++report_.num_problems;
     if (report_.problems.size() < kMaxProblems) report_.problems.push_back(problem);
-  }
-  int64_t Start(int64_t i) const { return LoadUnaligned<int64_t>(starts_ + 8 * i); }
-
-  void CheckSequences() {
-    const int64_t width = data::TokenBytes(dataset_.token_type());
-    int64_t expected = 0;
-    for (int64_t i = 0; i < report_.sequences; ++i) {
-      const int64_t length = dataset_.lengths()[i];
-      if (length < 0) {
-        Add(fmt::format("{}.idx, offset {}: sequence {} has {} tokens", prefix_,
-                        data::kIndexHeaderBytes + 4 * i, i, length));
-      }
-      const int64_t start = Start(i);
-      if (start != expected) {
-        Add(
-            fmt::format("{}.idx, offset {}: sequence {} starts at byte {} of .bin; the one before "
-                        "it ends at {}",
-                        prefix_, starts_ - index_.data() + 8 * i, i, start, expected));
-      }
-      // One wrong start is one problem.
-      expected = start + std::max<int64_t>(length, 0) * width;
-      report_.tokens += std::max<int64_t>(length, 0);
-    }
-    const int64_t size = FileSize(prefix_ + ".bin");
-    if (size != expected) {
-      Add(fmt::format("{}.bin has {} bytes; the last sequence ends at {}", prefix_, size,
-                      expected));
-    }
-  }
-
-  void CheckDocuments() {
-    int64_t before = 0;
-    for (int64_t d = 0; d <= report_.documents; ++d) {
-      const int64_t begin = dataset_.document_begin(d);
-      if (begin < before || begin > report_.sequences) {
-        Add(fmt::format(
-            "{}.idx, offset {}: document {} starts at sequence {}, the one before it at "
-            "{}; there are {}",
-            prefix_, data::kIndexHeaderBytes + 12 * report_.sequences + 8 * d, d, begin, before,
-            report_.sequences));
-      }
-      before = begin;
-    }
   }
 
   template <typename Token>
@@ -172,31 +138,28 @@ class Checker {
     for (size_t i = 0; i < tokens.size(); ++i) {
       const auto token = static_cast<int64_t>(tokens[i]);
       if (token >= 0 && (!options_.vocab_size || token < *options_.vocab_size)) continue;
-      const auto at = offset + static_cast<int64_t>(i * sizeof(Token));
-      Add(token < 0 ? fmt::format("{}.bin, offset {} ({}): token {} is negative", prefix_, at,
-                                  Place(at), token)
-                    : fmt::format("{}.bin, offset {} ({}): token {} is not below the vocabulary "
-                                  "size {}",
-                                  prefix_, at, Place(at), token, *options_.vocab_size));
+      const int64_t number = offset / static_cast<int64_t>(sizeof(Token)) + static_cast<int64_t>(i);
+      const std::string reason =
+          token < 0 ? "is negative"
+                    : fmt::format("is not below the vocabulary size {}", *options_.vocab_size);
+      Add(fmt::format("{}: token {} {}", Place(number), token, reason));
     }
   }
 
-  // The sequence that holds byte `at`, if the starts are in order.
-  std::string Place(int64_t at) const {
+  // Where the token of this number is: in the last sequence that starts at or before it.
+  std::string Place(int64_t number) const {
     int64_t low = 0;
     int64_t high = report_.sequences;
     while (high - low > 1) {
       const int64_t middle = low + (high - low) / 2;
-      (Start(middle) <= at ? low : high) = middle;
+      (dataset_.TokensBefore(middle) <= number ? low : high) = middle;
     }
-    return fmt::format("sequence {}", low);
+    return dataset_.Where(low, number - dataset_.TokensBefore(low));
   }
 
   const std::string prefix_;
   const CheckOptions options_;
   const data::IndexedDataset dataset_;
-  const data::MappedFile index_;
-  const uint8_t* starts_ = nullptr;
   CheckReport report_;
 };
 

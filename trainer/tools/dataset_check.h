@@ -25,9 +25,8 @@ struct CheckReport {
   std::string idx_sha256;
 };
 
-// Reads all of PREFIX.bin and PREFIX.idx: each start against the lengths before it, each document
-// against the next, the size of .bin, each token. Throws data::DataError when the files can't be
-// opened as a data set at all.
+// Reads all of PREFIX.idx and, unless that has a problem, all of PREFIX.bin. Throws data::DataError
+// when the files can't be opened as a data set at all.
 CheckReport CheckDataset(const std::string& prefix, const CheckOptions& options);
 
 }  // namespace muster::tools

@@ -1,8 +1,5 @@
 #include "trainer/tools/dataset_facts.h"
 
-#include <fmt/format.h>
-
-#include "trainer/data/data_error.h"
 #include "trainer/data/mapped_file.h"
 
 namespace muster::tools {
@@ -35,32 +32,18 @@ std::string TokenTypeName(data::TokenType type) {
 }
 
 DatasetFacts ReadFacts(const data::IndexedDataset& dataset) {
+  dataset.CheckAll(1);
   DatasetFacts facts;
   facts.documents = dataset.num_documents();
-  const data::LengthView lengths = dataset.lengths();
-  facts.sequences = lengths.size();
+  facts.sequences = dataset.lengths().size();
+  facts.tokens = dataset.TokensBefore(facts.sequences);
   const data::MappedFile index(dataset.prefix() + ".idx");
   const int64_t plain = data::kIndexHeaderBytes + 12 * facts.sequences + 8 * (facts.documents + 1);
   facts.multimodal = facts.sequences > 0 && index.size() == plain + facts.sequences;
   for (int64_t d = 0; d < facts.documents; ++d) {
-    const int64_t begin = dataset.document_begin(d);
-    const int64_t end = dataset.document_begin(d + 1);
-    if (begin < 0 || begin > end || end > facts.sequences) {
-      throw data::DataError(fmt::format(
-          "{}.idx, offset {}: document {} is sequences {} to {} of {}: damaged", dataset.prefix(),
-          data::kIndexHeaderBytes + 12 * facts.sequences + 8 * d, d, begin, end, facts.sequences));
-    }
-    int64_t length = 0;
-    for (int64_t i = begin; i < end; ++i) {
-      if (lengths[i] < 0) {
-        throw data::DataError(fmt::format("{}.idx, offset {}: sequence {} has {} tokens: damaged",
-                                          dataset.prefix(), data::kIndexHeaderBytes + 4 * i, i,
-                                          lengths[i]));
-      }
-      length += lengths[i];
-    }
+    const int64_t length = dataset.TokensBefore(dataset.document_begin(d + 1)) -
+                           dataset.TokensBefore(dataset.document_begin(d));
     if (length == 0) ++facts.empty_documents;
-    facts.tokens += length;
     facts.document_lengths.Add(length);
   }
   return facts;

@@ -23,7 +23,7 @@ struct DatasetFacts {
   LengthHistogram document_lengths;
 };
 
-// Reads the whole index. Throws data::DataError for a document that is no range of sequences.
+// Reads and checks the whole index. Throws data::DataError when an entry is wrong.
 DatasetFacts ReadFacts(const data::IndexedDataset& dataset);
 
 }  // namespace muster::tools

@@ -83,7 +83,6 @@ int RunMerge(const std::vector<std::string>& words) {
       throw DataError("--output-prefix " + args.output_prefix + " is one of the inputs");
     }
     const data::IndexedDataset dataset(prefix);
-    ReadFacts(dataset);  // checks the index
     if (!writer) {
       writer = std::make_unique<data::IndexedWriter>(args.output_prefix, dataset.token_type());
     }

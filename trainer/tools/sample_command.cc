@@ -115,7 +115,7 @@ int RunSample(const std::vector<std::string>& words) {
   MakeFlags(&args).Parse(words);
   const int64_t count = ParseCount(args.words[0]);
   const data::IndexedDataset dataset(DatasetPrefix(args.words[1]));
-  ReadFacts(dataset);  // checks the index
+  dataset.CheckAll(1);
   std::unique_ptr<tokenizer::Tokenizer> tokenizer;
   if (!args.tokenizer.type.empty()) tokenizer = OpenTokenizer(args.tokenizer);
   for (const int64_t document : Choose(args, count, dataset.num_documents())) {

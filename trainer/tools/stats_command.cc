@@ -33,7 +33,7 @@ Flags MakeFlags(Arguments* args) {
 LengthHistogram Read(const data::IndexedDataset& dataset, bool sequences) {
   if (!sequences) return ReadFacts(dataset).document_lengths;
   LengthHistogram histogram;
-  ReadFacts(dataset);  // checks the lengths
+  dataset.CheckAll(1);
   const data::LengthView lengths = dataset.lengths();
   for (int64_t i = 0; i < lengths.size(); ++i) histogram.Add(lengths[i]);
   return histogram;
