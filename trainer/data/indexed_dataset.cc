@@ -8,7 +8,7 @@
 
 #include "trainer/data/data_error.h"
 #include "trainer/data/parallel_for.h"
-#include "trainer/data/token_decode.h"
+#include "trainer/data/token_loops.h"
 
 namespace muster::data {
 namespace {
