@@ -69,9 +69,9 @@ void AddMachineFlags(CLI::App* app, MachineFlags* flags) {
 
 Machines ReadMachines(const MachineFlags& flags) {
   if (flags.hostfile.empty() == flags.host.empty()) {
-    return Failed("machines", absl::InvalidArgumentError(
-                                  "give them with one of --hostfile FILE (or auto, inside an "
-                                  "allocation) and --host LIST"));
+    return Failed("no machines", absl::InvalidArgumentError(
+                                     "give one of --hostfile FILE (or auto, inside an allocation) "
+                                     "and --host LIST"));
   }
   if (!flags.include.empty() && !flags.exclude.empty()) {
     return Failed("--include and --exclude",
