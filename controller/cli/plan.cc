@@ -40,9 +40,9 @@ struct PlanFlags {
 
 constexpr char kFooter[] =
     R"(Prints the sizes with their arithmetic, the hosts, which rank runs where with its coordinates, the
-groups and which of them cross hosts, warnings; and for models whose flags say it (Megatron's names) the layers of each
-stage, memory by part against the device's, and an estimate of speed. Hosts need slots= (or gpus=) in the hostfile
-here, since no machine is asked. Formulas: docs/planning.md.
+groups and which of them cross hosts, warnings; and for models whose flags say it (Megatron's names)
+the layers of each stage, memory by part against the device's, and an estimate of speed. Hosts need
+slots= (or gpus=) in the hostfile here, since no machine is asked. Formulas: docs/planning.md.
 
 Examples:
   muster plan recipes/tiny_cpu.toml --hostfile hosts
@@ -53,8 +53,8 @@ Examples:
   muster plan recipes/torchrun_any.toml --hostfile hosts --script > job.sh
   muster plan recipes/llama3_8b_fp8.toml --hostfile hosts --json | jq .dp
 
-Exit codes: 0 ok; 2 the job can't be planned, or does not fit into the devices' memory (the message says why and what
-would do).
+Exit codes: 0 ok; 2 the job can't be planned, or does not fit into the devices' memory (the message
+  says why and what would do).
 )";
 
 struct Planned {
