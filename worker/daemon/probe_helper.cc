@@ -141,6 +141,7 @@ void ProbeHelper::Read(const std::shared_ptr<Running>& running) {
       size = size << 8 | static_cast<unsigned char>(text[i]);
     const bool whole = has_size && text.size() - facts::kAnswerHeaderBytes >= size;
     if (n > 0 && !whole && text.size() <= kMaxAnswer) continue;
+    if (n == 0) running->pid = 0;  // gone, and its number may be another's by now
     v1::ProbeResult result;
     if (!whole || size > kMaxAnswer ||
         !result.ParseFromArray(text.data() + facts::kAnswerHeaderBytes, static_cast<int>(size))) {
