@@ -96,6 +96,7 @@ bool AllAnswered(const JobRun& job) {
 
 void SendProbes(Context& c, JobRun& job) {
   std::vector<bool> absent;
+  absent.reserve(job.nodes.size());
   for (const NodeRun& node : job.nodes) absent.push_back(!node.absent.empty());
   const auto nonce = static_cast<uint64_t>(c.now_ns()) ^ job.id;
   const auto network = preflight::NetworkProbes(job.spec, *job.plan, absent,

@@ -98,9 +98,15 @@ void ProbeHelper::Start(Running& running, const v1::Probe& probe) {
   std::vector<std::string> words = {"musterd", "--answer-probe", options_.state_dir,
                                     std::to_string(options_.fake_devices)};
   std::vector<std::string> variables;
-  for (const auto& [name, value] : options_.environment) variables.push_back(name + "=" + value);
+  variables.reserve(options_.environment.size());
+  for (const auto& [name, value] : options_.environment) {
+    variables.push_back(name);
+    variables.back().append("=").append(value);
+  }
   std::vector<char*> argv;
   std::vector<char*> envp;
+  argv.reserve(words.size() + 1);
+  envp.reserve(variables.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   for (std::string& variable : variables) envp.push_back(variable.data());
   argv.push_back(nullptr);
