@@ -161,13 +161,13 @@ void ProbeHelper::Read(const std::shared_ptr<Running>& running) {
 }
 
 void ProbeHelper::Finish(const std::shared_ptr<Running>& running, v1::ProbeResult result) {
-  const auto keep = running;
   reactor_.Cancel(running->limit);
   if (running->output) reactor_.Unwatch(running->output.get());
   running->output.reset();
   if (running->pid > 0) kill(running->pid, SIGKILL);
-  std::erase(running_, keep);
-  keep->done(std::move(result));
+  const Done done = std::move(running->done);
+  std::erase(running_, running);  // the caller's callback still has it
+  done(std::move(result));
 }
 
 }  // namespace muster::worker
