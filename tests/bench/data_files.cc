@@ -75,12 +75,13 @@ void MakeUniformDataset(const std::string& prefix, int64_t documents) {
   PutMany<int32_t>(out, documents, [](int64_t) { return 1; });
   PutMany<int64_t>(out, documents, [](int64_t i) { return i * 4; });
   PutMany<int64_t>(out, documents + 1, [](int64_t i) { return i; });
-  if (!out.flush()) throw std::runtime_error("write " + prefix + ".idx: no space?");
+  out.close();
+  if (!out) throw std::runtime_error("write " + prefix + ".idx: no space?");
 }
 
 void DropFromPageCache(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  ::fdatasync(fd);
+  ::fdatasync(fd);  // dirty pages would stay
   ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
   ::close(fd);
 }

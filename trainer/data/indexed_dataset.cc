@@ -14,7 +14,7 @@ namespace muster::data {
 namespace {
 
 // Entries of each array that opening looks at.
-constexpr int64_t kSampledEntries = 1024;
+constexpr int64_t kSampledEntries = 256;
 
 }  // namespace
 
@@ -102,13 +102,20 @@ void IndexedDataset::CheckEnds() const {
 }
 
 void IndexedDataset::CheckSome() const {
-  const auto sampled = [](int64_t count, auto check) {
+  const auto for_some = [](int64_t count, auto use) {
     const int64_t steps = std::min(count, kSampledEntries);
-    for (int64_t k = 0; k < steps; ++k) check(count / steps * k);
-    if (count > 0) check(count - 1);
+    for (int64_t k = 0; k < steps; ++k) use(count / steps * k);
+    if (count > 0) use(count - 1);
   };
-  sampled(lengths_.size(), [this](int64_t i) { CheckSequence(i); });
-  sampled(num_documents(), [this](int64_t d) { SequencesOf(d); });
+  // All pages at once from a cold disk, instead of one after the other.
+  for_some(lengths_.size(), [this](int64_t i) {
+    index_.Prefetch(kIndexHeaderBytes + 4 * i, 4);
+    index_.Prefetch(OffsetOf(starts_) + 8 * i, 8);
+  });
+  for_some(num_documents(),
+           [this](int64_t d) { index_.Prefetch(OffsetOf(documents_) + 8 * d, 16); });
+  for_some(lengths_.size(), [this](int64_t i) { CheckSequence(i); });
+  for_some(num_documents(), [this](int64_t d) { SequencesOf(d); });
 }
 
 void IndexedDataset::CheckAll(int threads) const {
@@ -187,6 +194,11 @@ void IndexedDataset::Prefetch(int64_t sequence, int64_t offset, int64_t count) c
   if (count > 0 && first >= 0 && first <= bin_->size() - count * token_bytes_) {
     bin_->Prefetch(first, count * token_bytes_);
   }
+}
+
+void IndexedDataset::Warm(int64_t sequence, int64_t offset) const {
+  const int64_t first = start(sequence);
+  if (first >= 0 && first <= bin_->size()) bin_->Warm(first + offset * token_bytes_);
 }
 
 std::string IndexedDataset::Where(int64_t sequence, int64_t offset) const {
