@@ -196,11 +196,6 @@ void IndexedDataset::Prefetch(int64_t sequence, int64_t offset, int64_t count) c
   }
 }
 
-void IndexedDataset::Warm(int64_t sequence, int64_t offset) const {
-  const int64_t first = start(sequence);
-  if (first >= 0 && first <= bin_->size()) bin_->Warm(first + offset * token_bytes_);
-}
-
 std::string IndexedDataset::Where(int64_t sequence, int64_t offset) const {
   const int64_t at = sequence < lengths_.size() ? start(sequence) : bin_->size();
   return fmt::format("{}.bin, offset {} (sequence {}, token {})", prefix_,
