@@ -118,10 +118,13 @@ class Bench {
   Kernel SwigluBackward() {
     const int64_t count = kTokens * kFfn;
     auto gate_up = Normals<Bfloat16>(2 * count), dy = Normals<Bfloat16>(count);
-    auto dgate_up = Output(2 * count, Format::kE5m2);
-    return {"swiglu_backward_fp8", 10 * count, [=, this](int set) {
+    auto dgate_up = Output(2 * count, Format::kE5m2), y = Output(count, Format::kE4m3);
+    return {"swiglu_backward_fp8", 11 * count, [=, this](int set) {
+              kernels::Fp8Output again = y(set);  // transposed alone, as training wants it
+              again.codes = nullptr;
+              again.scale_inv = again.amax = nullptr;
               kernels::cuda::SwigluBackwardFp8(kTokens, kFfn, dy(set), gate_up(set), dgate_up(set),
-                                               stream_);
+                                               again, stream_);
             }};
   }
   // Of fc1's weight, with fp32 gradients.

@@ -19,7 +19,7 @@ __device__ int StepPatch(const AdamWRule& rule, const PatchOutput& y, const Stat
                          const PatchPlace& at) {
   const float grad_scale = (rule.clip != nullptr ? *rule.clip : 1.0f) *
                            (rule.inverse_tokens != nullptr ? *rule.inverse_tokens : 1.0f);
-  const float scale = *y.out.scale;
+  const float scale = ScaleOf(y.out);
   int largest = 0;
   CodesOfEight codes[kEight];
 #pragma unroll

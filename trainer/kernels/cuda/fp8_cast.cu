@@ -13,7 +13,7 @@ __device__ int CastPatch(const PatchOutput& y, const T* x, const PatchPlace& at)
     const int64_t inside = at.row + i < y.rows ? y.columns - at.column : 0;
     rows[i] = LoadEight<kWhole>(x + (at.row + i) * y.columns + at.column, inside);
   }
-  const float scale = *y.out.scale;
+  const float scale = ScaleOf(y.out);
   int largest = 0;
   CodesOfEight codes[kEight];
 #pragma unroll

@@ -67,7 +67,9 @@ __device__ void AddRows(const Norm& norm, const PatchOutput& y, int slice, int64
         }
         Bfloat16* const waiting = tile + (row_in_tile + r * kWarps) * slice + column;
         *reinterpret_cast<Eight<Bfloat16>*>(waiting) = added;
-        StoreEight<kWhole>(norm.sum + origin + r * row_step + column, added, inside);
+        if (norm.sum != nullptr) {
+          StoreEight<kWhole>(norm.sum + origin + r * row_step + column, added, inside);
+        }
       }
     }
   }
@@ -82,7 +84,7 @@ __device__ void AddRows(const Norm& norm, const PatchOutput& y, int slice, int64
 template <__nv_fp8_interpretation_t kFormat, bool kWhole>
 __device__ int CastPatch(const Norm& norm, const PatchOutput& y, const PatchPlace& at, int slice,
                          const Bfloat16* sums, const float* rstd) {
-  const float scale = *y.out.scale;
+  const float scale = ScaleOf(y.out);
   const auto weights = LoadEight<kWhole>(norm.weight + at.column, y.columns - at.column);
   int largest = 0;
   CodesOfEight codes[kEight];

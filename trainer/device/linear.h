@@ -1,0 +1,39 @@
+#pragma once
+
+#include "trainer/device/ops.h"
+#include "trainer/device/scaler.h"
+#include "trainer/device/weights.h"
+#include "trainer/fp8/cuda/linear_gemms.h"
+
+namespace muster::device {
+
+// The three products of one weight. The gradient of the weight is added to its main gradient.
+class Linear {
+ public:
+  // `weight` must outlive this.
+  Linear(Ops* ops, const Weight* weight, const fp8::cuda::LinearGemms& gemms)
+      : ops_(ops), weight_(weight), gemms_(gemms) {}
+
+  const fp8::cuda::LinearGemms& gemms() const { return gemms_; }
+  int64_t number() const { return weight_->linear; }
+
+  void Forward(const Operand& x, Bfloat16* y) const {
+    const Operand& w = weight_->operand;
+    ops_->Gemm(gemms_.forward, {x.rows, w.rows, y, x.scale_inv, w.scale_inv});
+  }
+  void InputGradient(const Operand& dy, Bfloat16* dx) const {
+    const Operand& w = weight_->operand;
+    ops_->Gemm(gemms_.input_gradient, {dy.rows, w.columns, dx, dy.scale_inv, w.scale_inv});
+  }
+  void WeightGradient(const Operand& dy, const Operand& x) const {
+    ops_->Gemm(gemms_.weight_gradient,
+               {dy.columns, x.columns, weight_->grad, dy.scale_inv, x.scale_inv});
+  }
+
+ private:
+  Ops* ops_;
+  const Weight* weight_;
+  fp8::cuda::LinearGemms gemms_;
+};
+
+}  // namespace muster::device
