@@ -53,6 +53,9 @@ class HostOps : public Ops {
     for (std::byte* memory : memory_) std::free(memory);
   }
 
+  void StartProfile() override {}
+  std::vector<OpTime> TakeProfile() override { return {}; }
+
   std::byte* Allocate(int64_t bytes) override {
     const size_t size = (static_cast<size_t>(bytes) + 255) / 256 * 256;
     memory_.push_back(static_cast<std::byte*>(std::aligned_alloc(256, size)));
@@ -71,6 +74,8 @@ class HostOps : public Ops {
   }
   int64_t WorkspaceBytes() const override { return 0; }
   void UseWorkspace(std::byte*) override {}
+
+  void Replay(int, const std::function<void()>& work) override { work(); }
 
   void Gemm(const GemmSpec& spec, const GemmArguments& a) override {
     at::Tensor left = spec.left_k_outer ? ToFloat(a.left, spec.left, spec.k, spec.m).t()

@@ -163,7 +163,8 @@ void CompareSwigluBackward(const Size& size, Input input, Format format, float s
     out.scale_inv = out.amax = nullptr;
     return out;
   };
-  SwigluBackwardFp8(size.rows, size.columns, dy.data(), gate_up.data(), dgate_up.Host());
+  SwigluBackwardFp8(size.rows, size.columns, dy.data(), gate_up.data(), dgate_up.Host(),
+                    codes_alone(again.Host()));
   const DeviceBuffer device_dy(dy), device_gate_up(gate_up);
   cuda::SwigluBackwardFp8(size.rows, size.columns, device_dy.get<Bfloat16>(),
                           device_gate_up.get<Bfloat16>(), dgate_up.Device(),

@@ -82,8 +82,7 @@ Block::Block(Ops* ops, Scaler* scaler, const Shape& shape, const Workspace* work
 
 void Block::AppendProducts(std::vector<fp8::cuda::GemmSpec>& specs) const {
   for (const Linear* linear : {&qkv_, &proj_, &fc1_, &fc2_}) {
-    const auto& gemms = linear->gemms();
-    specs.insert(specs.end(), {gemms.forward, gemms.input_gradient, gemms.weight_gradient});
+    linear->AppendProducts(specs);
   }
 }
 
@@ -151,7 +150,7 @@ void Block::NormBackward(const Weight* weight, const Bfloat16* input, const floa
                         weight->grad);
 }
 
-void Block::Backward() {
+void Block::Backward(bool first) {
   const int64_t T = shape_.tokens(), C = shape_.hidden(), F = shape_.ffn();
   const Operand dfc2 = CastGradient(fc2_, ws_.gradient, C, ws_.fc2_codes, ws_.fc2_transposed);
   fc2_.InputGradient(dfc2, ws_.dswiglu);
@@ -169,18 +168,20 @@ void Block::Backward() {
   } else {
     ops_->SwigluBackwardAgain(T, F, ws_.dswiglu, saved_.gate_up, saved_.gate_up, ws_.swiglu);
   }
-  fc2_.WeightGradient(dfc2, fc2_input);
+  fc2_.WeightGradient(dfc2, fc2_input, first);
   fc1_.InputGradient(dfc1, ws_.dnorm);
-  fc1_.WeightGradient(dfc1, scaler_ != nullptr
-                                ? scaler_->InputOperand(fc1_.number(), saved_.fc1_input)
-                                : Operand{saved_.mlp_norm, saved_.mlp_norm, nullptr});
+  fc1_.WeightGradient(dfc1,
+                      scaler_ != nullptr ? scaler_->InputOperand(fc1_.number(), saved_.fc1_input)
+                                         : Operand{saved_.mlp_norm, saved_.mlp_norm, nullptr},
+                      first);
   NormBackward(parts_.mlp_norm, saved_.mlp_input, saved_.mlp_rstd);
 
   const Operand dproj = CastGradient(proj_, ws_.gradient, C, ws_.proj_codes, ws_.proj_transposed);
   proj_.InputGradient(dproj, ws_.dattention);
-  proj_.WeightGradient(dproj, scaler_ != nullptr
-                                  ? scaler_->InputOperand(proj_.number(), saved_.proj_input)
-                                  : Operand{saved_.attention, saved_.attention, nullptr});
+  proj_.WeightGradient(dproj,
+                       scaler_ != nullptr ? scaler_->InputOperand(proj_.number(), saved_.proj_input)
+                                          : Operand{saved_.attention, saved_.attention, nullptr},
+                       first);
   ops_->AttentionBackward(saved_.qkv, saved_.attention, saved_.logsumexp, ws_.dattention, ws_.dqkv);
   Operand dqkv{ws_.dqkv, ws_.dqkv, nullptr};
   if (scaler_ != nullptr) {
@@ -193,9 +194,11 @@ void Block::Backward() {
     ops_->RopePackedGradient(shape_.Qkv(), ws_.cos, ws_.sin, ws_.dqkv);
   }
   qkv_.InputGradient(dqkv, ws_.dnorm);
-  qkv_.WeightGradient(dqkv, scaler_ != nullptr
-                                ? scaler_->InputOperand(qkv_.number(), saved_.qkv_input)
-                                : Operand{saved_.attention_norm, saved_.attention_norm, nullptr});
+  qkv_.WeightGradient(dqkv,
+                      scaler_ != nullptr
+                          ? scaler_->InputOperand(qkv_.number(), saved_.qkv_input)
+                          : Operand{saved_.attention_norm, saved_.attention_norm, nullptr},
+                      first);
   NormBackward(parts_.attention_norm, saved_.attention_input, saved_.attention_rstd);
 }
 

@@ -74,8 +74,9 @@ class Block {
   // In: workspace.branch and `residual` (null: the branch is all). Out: workspace.branch and the
   // residual that goes with it. `training`: scales learn from this.
   const Bfloat16* Forward(const Bfloat16* residual, bool training);
-  // Turns workspace.gradient from that of the layer's output into that of its input.
-  void Backward();
+  // Turns workspace.gradient from that of the layer's output into that of its input. `first`: the
+  // gradients of matrices hold nothing yet.
+  void Backward(bool first);
 
   void AppendProducts(std::vector<fp8::cuda::GemmSpec>& specs) const;
 

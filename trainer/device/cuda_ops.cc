@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
+#include <map>
 #include <utility>
 #include <vector>
 
+#include "trainer/device/cuda_graph.h"
+#include "trainer/device/cuda_profile.h"
 #include "trainer/device/pinned_ring.h"
 #include "trainer/fp8/cuda/gemms.h"
 #include "trainer/fp8/cuda/tuner.h"
@@ -103,6 +105,7 @@ class CudaOps : public Ops {
   }
   void Zero(void* to, int64_t bytes) override {
     MUSTER_CUDA_CHECK(cudaMemsetAsync(to, 0, static_cast<size_t>(bytes), stream_));
+    if (profile_) Done("Zero");
   }
 
   void Prepare(std::span<const GemmSpec> products, const kernels::QkvShape& qkv,
@@ -126,79 +129,93 @@ class CudaOps : public Ops {
   int64_t WorkspaceBytes() const override { return workspace_bytes_; }
   void UseWorkspace(std::byte* workspace) override { workspace_ = workspace; }
 
+  void StartProfile() override { profile_ = std::make_unique<CudaProfile>(stream_); }
+  std::vector<OpTime> TakeProfile() override {
+    if (!profile_) return {};
+    return std::exchange(profile_, nullptr)->Times();
+  }
+
+  void Replay(int key, const std::function<void()>& work) override {
+    if (profile_ || !options_.graphs) return work();
+    graphs_[key].Run(work, stream_);
+  }
+
   void Gemm(const GemmSpec& spec, const GemmArguments& arguments) override {
     gemms_.Plan(spec).Run(arguments, workspace_, stream_);
+    if (profile_) Done("Gemm " + ToString(spec));
   }
   void EmbeddingForward(int64_t rows, int64_t columns, const int64_t* tokens, const Bfloat16* table,
                         Bfloat16* y) override {
     cuda::EmbeddingForward(rows, columns, tokens, table, y, stream_);
-    Check();
+    Done("EmbeddingForward");
   }
   void EmbeddingGroupsBackward(int64_t groups, int64_t columns, const int32_t* tokens,
                                const int32_t* starts, const int32_t* positions, const Bfloat16* dy,
                                float* dtable) override {
     cuda::EmbeddingGroupsBackward(groups, columns, tokens, starts, positions, dy, dtable, stream_);
-    Check();
+    Done("EmbeddingGroupsBackward");
   }
   void ResidualRmsNorm(const kernels::RmsNormShape& shape, const Bfloat16* x,
                        const Bfloat16* residual, const Bfloat16* weight, Bfloat16* sum, float* rstd,
                        Bfloat16* y) override {
     cuda::ResidualRmsNorm(shape, x, residual, weight, sum, rstd, y, stream_);
-    Check();
+    Done("ResidualRmsNorm");
   }
   void ResidualRmsNormFp8(const kernels::RmsNormShape& shape, const Bfloat16* x,
                           const Bfloat16* residual, const Bfloat16* weight, Bfloat16* sum,
                           float* rstd, const Fp8Output& y) override {
     cuda::ResidualRmsNormFp8(shape, x, residual, weight, sum, rstd, y, stream_);
-    Check();
+    Done("ResidualRmsNormFp8");
   }
   void RmsNormBackward(const kernels::RmsNormShape& shape, const Bfloat16* dy, const Bfloat16* x,
                        const Bfloat16* weight, const float* rstd, Bfloat16* dx,
                        float* dweight) override {
     cuda::RmsNormBackward(shape, dy, x, weight, rstd, dx, dweight,
                           reinterpret_cast<float*>(workspace_), stream_);
-    Check();
+    Done("RmsNormBackward");
   }
   void RopePacked(const kernels::QkvShape& shape, const float* cos, const float* sin,
                   Bfloat16* qkv) override {
     cuda::RopePacked(shape, cos, sin, qkv, stream_);
-    Check();
+    Done("RopePacked");
   }
   void RopePackedGradient(const kernels::QkvShape& shape, const float* cos, const float* sin,
                           Bfloat16* dqkv) override {
     cuda::RopePackedGradient(shape, cos, sin, dqkv, stream_);
-    Check();
+    Done("RopePackedGradient");
   }
   void RopePackedGradientFp8(const kernels::QkvShape& shape, const float* cos, const float* sin,
                              const Bfloat16* dqkv, const Fp8Output& out) override {
     cuda::RopePackedGradientFp8(shape, cos, sin, dqkv, out, stream_);
-    Check();
+    Done("RopePackedGradientFp8");
   }
   void AttentionForward(const Bfloat16* qkv, Bfloat16* out, float* logsumexp) override {
     attention_->Forward(qkv, out, logsumexp, workspace_, stream_);
+    Done("AttentionForward");
   }
   void AttentionBackward(const Bfloat16* qkv, const Bfloat16* out, const float* logsumexp,
                          const Bfloat16* dout, Bfloat16* dqkv) override {
     attention_->Backward(qkv, out, logsumexp, dout, dqkv, workspace_, stream_);
+    Done("AttentionBackward");
   }
   void SwigluForward(int64_t rows, int64_t ffn, const Bfloat16* gate_up, Bfloat16* y) override {
     cuda::SwigluForward(rows, ffn, gate_up, y, stream_);
-    Check();
+    Done("SwigluForward");
   }
   void SwigluForwardFp8(int64_t rows, int64_t ffn, const Bfloat16* gate_up,
                         const Fp8Output& y) override {
     cuda::SwigluForwardFp8(rows, ffn, gate_up, y, stream_);
-    Check();
+    Done("SwigluForwardFp8");
   }
   void SwigluBackwardAgain(int64_t rows, int64_t ffn, const Bfloat16* dy, const Bfloat16* gate_up,
                            Bfloat16* dgate_up, Bfloat16* y_again) override {
     cuda::SwigluBackwardAgain(rows, ffn, dy, gate_up, dgate_up, y_again, stream_);
-    Check();
+    Done("SwigluBackwardAgain");
   }
   void SwigluBackwardFp8(int64_t rows, int64_t ffn, const Bfloat16* dy, const Bfloat16* gate_up,
                          const Fp8Output& dgate_up, const Fp8Output& y_again) override {
     cuda::SwigluBackwardFp8(rows, ffn, dy, gate_up, dgate_up, y_again, stream_);
-    Check();
+    Done("SwigluBackwardFp8");
   }
   void CastToFp8(int64_t rows, int64_t columns, const Bfloat16* x, const Fp8Output& out) override {
     Cast(rows, columns, x, out);
@@ -208,74 +225,78 @@ class CudaOps : public Ops {
   }
   void CastToBf16(int64_t count, const float* x, Bfloat16* copy) override {
     cuda::CastToBf16(count, x, copy, stream_);
-    Check();
+    Done("CastToBf16");
   }
   void CrossEntropy(int64_t rows, int64_t vocab, Bfloat16* logits, const int64_t* labels,
                     const float* mask, bool gradient, float* losses) override {
     cuda::CrossEntropy(rows, vocab, logits, labels, mask, gradient, losses, stream_);
-    Check();
+    Done("CrossEntropy");
   }
   void AddLosses(int64_t rows, const float* losses, const float* mask, double* sums) override {
     cuda::AddLosses(rows, losses, mask, sums, stream_);
-    Check();
+    Done("AddLosses");
   }
   void UpdateDelayed(const fp8::DelayedRule& rule, int64_t count, const float* reduced_amax,
                      float* scale, float* history) override {
     cuda::UpdateDelayed(rule, count, reduced_amax, scale, history, stream_);
-    Check();
+    Done("UpdateDelayed");
   }
   void TakeCurrentScale(fp8::Format format, float* amax, float* scale) override {
     cuda::TakeCurrentScale(format, amax, scale, stream_);
-    Check();
+    Done("TakeCurrentScale");
   }
   void FillInitial(uint64_t key, double std_dev, int64_t first_index, int64_t count,
                    float* out) override {
     cuda::FillInitial(key, std_dev, first_index, count, out, stream_);
-    Check();
+    Done("FillInitial");
   }
   void Fill(int64_t count, float value, float* out) override {
     cuda::Fill(count, value, out, stream_);
-    Check();
+    Done("Fill");
   }
   void Scale(int64_t count, float factor, float* x) override {
     cuda::Scale(count, factor, x, stream_);
-    Check();
+    Done("Scale");
   }
   void AddSquares(int64_t count, const float* grad, double* sum) override {
     cuda::AddSquares(count, grad, sum, reinterpret_cast<double*>(workspace_), stream_);
-    Check();
+    Done("AddSquares");
   }
   void AdamWFp8(const kernels::AdamWRule& rule, int64_t rows, int64_t columns, const float* grad,
                 float* master, float* exp_avg, float* exp_avg_sq,
                 const Fp8Output& weight) override {
     cuda::AdamWFp8(rule, rows, columns, grad, master, exp_avg, exp_avg_sq, weight, stream_);
-    Check();
+    Done("AdamWFp8");
   }
   void AdamWFp8(const kernels::AdamWRule& rule, int64_t rows, int64_t columns, const float* grad,
                 float* master, Bfloat16* exp_avg, Bfloat16* exp_avg_sq,
                 const Fp8Output& weight) override {
     cuda::AdamWFp8(rule, rows, columns, grad, master, exp_avg, exp_avg_sq, weight, stream_);
-    Check();
+    Done("AdamWFp8");
   }
   void AdamWBf16(const kernels::AdamWRule& rule, int64_t count, const float* grad, float* master,
                  float* exp_avg, float* exp_avg_sq, Bfloat16* copy) override {
     cuda::AdamWBf16(rule, count, grad, master, exp_avg, exp_avg_sq, copy, stream_);
-    Check();
+    Done("AdamWBf16");
   }
   void AdamWBf16(const kernels::AdamWRule& rule, int64_t count, const float* grad, float* master,
                  Bfloat16* exp_avg, Bfloat16* exp_avg_sq, Bfloat16* copy) override {
     cuda::AdamWBf16(rule, count, grad, master, exp_avg, exp_avg_sq, copy, stream_);
-    Check();
+    Done("AdamWBf16");
   }
 
  private:
-  static void Check() { MUSTER_CUDA_CHECK(cudaGetLastError()); }
+  // At the end of each operation.
+  void Done(std::string_view name) {
+    MUSTER_CUDA_CHECK(cudaGetLastError());
+    if (profile_) profile_->Mark(name, stream_);
+  }
 
   template <typename T>
   void Cast(int64_t rows, int64_t columns, const T* x, const Fp8Output& out) {
     cuda::CastToFp8(x, rows, columns, out.scale, out.format, out.codes, out.transposed,
                     out.scale_inv, out.amax, stream_);
-    Check();
+    Done("CastToFp8");
   }
 
   const CudaOptions options_;
@@ -287,20 +308,26 @@ class CudaOps : public Ops {
   const cuda::AttentionPlan* attention_ = nullptr;
   int64_t workspace_bytes_ = 0;
   std::byte* workspace_ = nullptr;
+  std::unique_ptr<CudaProfile> profile_;
+  std::map<int, CudaGraph> graphs_;
   std::vector<DeviceMemory> memory_;
 };
 
 }  // namespace
 
-std::unique_ptr<Ops> MakeCudaOps(const CudaOptions& options) {
+int GpuCount() {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
-  if (status != cudaSuccess || options.ordinal >= count) {
-    throw CudaError(
-        "--device cuda: this rank wants GPU " + std::to_string(options.ordinal) +
-        ", but there are " + std::to_string(status == cudaSuccess ? count : 0) +
-        (status == cudaSuccess ? "" : std::string(" (") + cudaGetErrorString(status) + ")"));
+  if (status != cudaSuccess || count == 0) {
+    const char* const reason = status == cudaSuccess ? "none found" : cudaGetErrorString(status);
+    throw CudaError(std::string("--device cuda: no GPU to use (") + reason +
+                    "); --device cpu needs none");
   }
+  return count;
+}
+
+std::unique_ptr<Ops> MakeCudaOps(const CudaOptions& options) {
+  GpuCount();
   return std::make_unique<CudaOps>(options);
 }
 

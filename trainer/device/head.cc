@@ -41,23 +41,22 @@ void Head::Plan(Planner& planner) {
 }
 
 void Head::AppendProducts(std::vector<fp8::cuda::GemmSpec>& specs) const {
-  const auto& gemms = linear_.gemms();
-  specs.insert(specs.end(), {gemms.forward, gemms.input_gradient, gemms.weight_gradient});
+  linear_.AppendProducts(specs);
 }
 
-void Head::Forward(const Bfloat16* residual, const int64_t* labels, const float* mask,
-                   bool training, double* sums) {
+void Head::Forward(const Bfloat16* residual, const int64_t* labels, const float* mask, Pass pass,
+                   double* sums) {
   ops_->ResidualRmsNorm(shape_.Norm(), ws_.branch, residual, norm_->copy, input_, rstd_, normed_);
   const int64_t rows = shape_.tokens() / chunks_;
   for (int64_t start = 0; start < shape_.tokens(); start += rows) {
     const Bfloat16* const x = normed_ + start * shape_.hidden();
     linear_.Forward({x, x, nullptr}, logits_);
-    ops_->CrossEntropy(rows, shape_.vocab(), logits_, labels + start, mask + start, training,
-                       losses_ + start);
-    if (!training) continue;
+    ops_->CrossEntropy(rows, shape_.vocab(), logits_, labels + start, mask + start,
+                       pass != Pass::kEvaluation, losses_ + start);
+    if (pass == Pass::kEvaluation) continue;
     const Operand dlogits{logits_, logits_, nullptr};
     linear_.InputGradient(dlogits, dnormed_ + start * shape_.hidden());
-    linear_.WeightGradient(dlogits, {x, x, nullptr});
+    linear_.WeightGradient(dlogits, {x, x, nullptr}, pass == Pass::kFirst && start == 0);
   }
   ops_->AddLosses(shape_.tokens(), losses_, mask, sums);
 }

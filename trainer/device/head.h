@@ -21,7 +21,7 @@ class Head {
 
   // From workspace.branch and `residual` to the loss: sums[0] += sum of losses, sums[1] += tokens.
   // In training adds to the gradients of norm (by Backward) and weight.
-  void Forward(const Bfloat16* residual, const int64_t* labels, const float* mask, bool training,
+  void Forward(const Bfloat16* residual, const int64_t* labels, const float* mask, Pass pass,
                double* sums);
   // Sets workspace.gradient to that of the residual stream.
   void Backward();

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "trainer/device/ops.h"
 #include "trainer/device/scaler.h"
 #include "trainer/device/weights.h"
@@ -12,9 +14,10 @@ class Linear {
  public:
   // `weight` must outlive this.
   Linear(Ops* ops, const Weight* weight, const fp8::cuda::LinearGemms& gemms)
-      : ops_(ops), weight_(weight), gemms_(gemms) {}
+      : ops_(ops), weight_(weight), gemms_(gemms), first_weight_gradient_(gemms.weight_gradient) {
+    first_weight_gradient_.accumulate = false;
+  }
 
-  const fp8::cuda::LinearGemms& gemms() const { return gemms_; }
   int64_t number() const { return weight_->linear; }
 
   void Forward(const Operand& x, Bfloat16* y) const {
@@ -25,15 +28,21 @@ class Linear {
     const Operand& w = weight_->operand;
     ops_->Gemm(gemms_.input_gradient, {dy.rows, w.columns, dx, dy.scale_inv, w.scale_inv});
   }
-  void WeightGradient(const Operand& dy, const Operand& x) const {
-    ops_->Gemm(gemms_.weight_gradient,
+  // `overwrite`: the main gradient holds nothing yet.
+  void WeightGradient(const Operand& dy, const Operand& x, bool overwrite) const {
+    ops_->Gemm(overwrite ? first_weight_gradient_ : gemms_.weight_gradient,
                {dy.columns, x.columns, weight_->grad, dy.scale_inv, x.scale_inv});
+  }
+  void AppendProducts(std::vector<fp8::cuda::GemmSpec>& specs) const {
+    specs.insert(specs.end(), {gemms_.forward, gemms_.input_gradient, gemms_.weight_gradient,
+                               first_weight_gradient_});
   }
 
  private:
   Ops* ops_;
   const Weight* weight_;
   fp8::cuda::LinearGemms gemms_;
+  fp8::cuda::GemmSpec first_weight_gradient_;
 };
 
 }  // namespace muster::device

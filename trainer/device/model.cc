@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <stdexcept>
+#include <utility>
 
 #include "trainer/kernels/rope.h"
 #include "trainer/model/parameter_spec.h"
@@ -114,7 +115,14 @@ Model::Sums Model::TakeSums() {
 }
 
 void Model::BeginIteration() {
-  ops_->Zero(weights_->gradients(), weights_->gradient_count() * 4);
+  // Those of matrices are written, not added to, by the first micro-batch.
+  const bool untied = shape_.model.untie_embeddings_and_output_weights;
+  for (const Weight& weight : weights_->all()) {
+    const bool is_embedding = &weight == &weights_->all().front();
+    if (weight.rows > 1 && !(is_embedding && untied)) continue;
+    ops_->Zero(weight.grad, weight.count() * 4);
+  }
+  next_pass_ = Pass::kFirst;
   BeginSums();
 }
 
@@ -150,30 +158,43 @@ void Model::Load(const data::Batch& batch) {
   inputs_.groups = static_cast<int64_t>(groups.tokens.size());
 }
 
-void Model::Forward(bool training) {
+void Model::Forward(Pass pass) {
   const Weight& embedding = weights_->all().front();
   ops_->EmbeddingForward(shape_.tokens(), shape_.hidden(), inputs_.tokens, embedding.copy,
                          workspace_.branch);
   const Bfloat16* residual = nullptr;
-  for (const auto& block : blocks_) residual = block->Forward(residual, training);
-  head_->Forward(residual, inputs_.labels, inputs_.mask, training, sums_);
+  for (const auto& block : blocks_) {
+    residual = block->Forward(residual, pass != Pass::kEvaluation);
+  }
+  head_->Forward(residual, inputs_.labels, inputs_.mask, pass, sums_);
+}
+
+void Model::Train(Pass pass) {
+  Forward(pass);
+  if (scaler_) scaler_->AfterForward();
+  head_->Backward();
+  for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) {
+    (*block)->Backward(pass == Pass::kFirst);
+  }
+  if (scaler_) scaler_->AfterBackward();
 }
 
 void Model::ForwardBackward(const data::Batch& batch) {
   Load(batch);
-  Forward(true);
-  if (scaler_) scaler_->AfterForward();
-  head_->Backward();
-  for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) (*block)->Backward();
+  const Pass pass = std::exchange(next_pass_, Pass::kNext);
+  if (scaler_ && scaler_->UsesHost()) {
+    Train(pass);
+  } else {
+    ops_->Replay(static_cast<int>(pass), [&] { Train(pass); });
+  }
   ops_->EmbeddingGroupsBackward(inputs_.groups, shape_.hidden(), inputs_.group_tokens,
                                 inputs_.group_starts, inputs_.group_positions, workspace_.gradient,
                                 weights_->all().front().grad);
-  if (scaler_) scaler_->AfterBackward();
 }
 
 void Model::Evaluate(const data::Batch& batch) {
   Load(batch);
-  Forward(false);
+  Forward(Pass::kEvaluation);
 }
 
 }  // namespace muster::device

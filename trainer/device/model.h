@@ -43,7 +43,7 @@ class Model {
 
   Ops& ops() { return *ops_; }
   const Shape& shape() const { return shape_; }
-  Weights& weights() { return *weights_; }
+  Weights& weights() const { return *weights_; }
   Scaler* scaler() { return scaler_.get(); }
   int64_t memory_bytes() const { return memory_bytes_; }
 
@@ -60,7 +60,9 @@ class Model {
   void MakeMemory();
   void MakeAngles();
   void Load(const data::Batch& batch);
-  void Forward(bool training);
+  void Forward(Pass pass);
+  // All of a training micro-batch but its inputs and the embedding's gradient, whose work varies.
+  void Train(Pass pass);
 
   std::unique_ptr<Ops> ops_;
   const Shape shape_;
@@ -70,6 +72,7 @@ class Model {
   std::vector<std::unique_ptr<Block>> blocks_;
   std::unique_ptr<Head> head_;
   Inputs inputs_;
+  Pass next_pass_ = Pass::kFirst;
   double* sums_ = nullptr;
   int64_t memory_bytes_ = 0;
 };

@@ -2,7 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "trainer/fp8/cuda/gemm_arguments.h"
 #include "trainer/fp8/cuda/gemm_spec.h"
@@ -24,9 +27,21 @@
 
 namespace muster::device {
 
+// What operations of one name took on the device since StartProfile.
+struct OpTime {
+  std::string name;
+  int64_t count;
+  double milliseconds;
+};
+
 class Ops {
  public:
   virtual ~Ops() = default;
+
+  // Times each operation from now on (a microsecond of overhead each), until TakeProfile, which
+  // waits for the device.
+  virtual void StartProfile() = 0;
+  virtual std::vector<OpTime> TakeProfile() = 0;
 
   // Memory that lives as long as this object; zeroed.
   virtual std::byte* Allocate(int64_t bytes) = 0;
@@ -43,6 +58,10 @@ class Ops {
   // Then: how much memory the operations work in, and which.
   virtual int64_t WorkspaceBytes() const = 0;
   virtual void UseWorkspace(std::byte* workspace) = 0;
+
+  // Runs `work`, which enqueues the same operations on the same memory whenever `key` is the same.
+  // A GPU may record them once and replay the record.
+  virtual void Replay(int key, const std::function<void()>& work) = 0;
 
   virtual void Gemm(const fp8::cuda::GemmSpec& spec, const fp8::cuda::GemmArguments& arguments) = 0;
 

@@ -69,7 +69,7 @@ void Scaler::Update(Direction& direction, Format format) {
   if (tensorwise_) return;
   const int64_t count = Count(direction);
   const float* amax = direction.history;
-  if (group_ != nullptr && group_->size() > 1) {
+  if (UsesHost()) {
     const at::Tensor host = at::empty({count}, at::kFloat);
     ops_->Download(host.mutable_data_ptr(), direction.history, count * 4);
     group_->AllReduce(host, parallel::ReduceOp::kMax);

@@ -58,6 +58,8 @@ class Scaler {
   }
   const float* ScaleInverse(int64_t linear, fp8::Role role) const;
 
+  // Whether the updates wait for other ranks, by the host.
+  bool UsesHost() const { return !tensorwise_ && group_ != nullptr && group_->size() > 1; }
   // After a recorded forward (backward) through all linears.
   void AfterForward();
   void AfterBackward();

@@ -33,6 +33,10 @@ struct Shape {
   }
 };
 
+// What a micro-batch is for: to evaluate; to train, as the first of an iteration, which writes the
+// gradients of matrices instead of adding to them; to train.
+enum class Pass { kEvaluation, kFirst, kNext };
+
 // When buffers are in use: a layer's forward, the head, a layer's backward. All layers share the
 // same phases, so what outlives a layer is alive from kForwardStart or to kBackwardEnd.
 enum Phase : int {

@@ -149,6 +149,11 @@ __device__ inline PatchPlace PlaceOfPatch(int64_t columns) {
   return {blockIdx.x / across * kBlockRows + warp / 2 * kWarpRows + lane / 8 * kEight,
           blockIdx.x % across * kBlockColumns + warp % 2 * kWarpColumns + lane % 8 * kEight};
 }
+// Whether every thread of the grid over [rows, columns] has a whole patch: then a kernel without
+// code for ragged edges will do, which needs fewer registers.
+inline bool AllWhole(int64_t rows, int64_t columns, bool aligned) {
+  return aligned && rows % kBlockRows == 0 && columns % kBlockColumns == 0;
+}
 inline unsigned PatchBlocks(int64_t rows, int64_t columns) {
   const int64_t down = (rows + kBlockRows - 1) / kBlockRows;
   const int64_t across = (columns + kBlockColumns - 1) / kBlockColumns;

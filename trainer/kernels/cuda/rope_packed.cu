@@ -56,6 +56,16 @@ __global__ void __launch_bounds__(kThreads)
   StoreEight<true>(first + angles.half, result_b, kEight);
 }
 
+// Each block turns kSteps patches of the same rows, one after the other, so that it finds their
+// angles in its L1 cache from the second on.
+constexpr int kSteps = 3;
+
+// The columns that one step of all blocks covers: whole blocks.
+__host__ __device__ inline int64_t StepColumns(int64_t columns) {
+  const int64_t blocks = (columns + kBlockColumns - 1) / kBlockColumns;
+  return (blocks + kSteps - 1) / kSteps * kBlockColumns;
+}
+
 // Two patches of y, the halves of a head. `at` counts columns of first halves alone.
 template <__nv_fp8_interpretation_t kFormat, bool kWhole>
 __device__ int TurnPatches(const PatchOutput& y, const Angles& angles, int64_t rotated_heads,
@@ -90,19 +100,26 @@ __device__ int TurnPatches(const PatchOutput& y, const Angles& angles, int64_t r
   return largest;
 }
 
-template <__nv_fp8_interpretation_t kFormat>
-__global__ void __launch_bounds__(kPatchThreads, 2)
+template <__nv_fp8_interpretation_t kFormat, bool kAllWhole>
+__global__ void __launch_bounds__(kPatchThreads, kAllWhole ? 3 : 2)
     TurnFp8Kernel(PatchOutput y, Angles angles, int64_t rotated_heads, const Bfloat16* dqkv,
                   bool aligned) {
-  const PatchPlace at = PlaceOfPatch(y.columns / 2);
+  const int64_t columns = y.columns / 2, step = StepColumns(columns);
+  PatchPlace at = PlaceOfPatch(step);
   int largest = 0;
-  // Past the last column there is no head (y.columns / 2 is a multiple of eight).
-  if (at.column < y.columns / 2) {
-    const bool whole = aligned && at.IsWhole(y.rows, y.columns / 2);
-    largest = whole ? TurnPatches<kFormat, true>(y, angles, rotated_heads, dqkv, at)
-                    : TurnPatches<kFormat, false>(y, angles, rotated_heads, dqkv, at);
+  // Past the last column there is no head (`columns` is a multiple of eight).
+#pragma unroll 1
+  for (; at.column < columns; at.column += step) {
+    const bool whole = kAllWhole || (aligned && at.IsWhole(y.rows, columns));
+    largest = max(largest, whole ? TurnPatches<kFormat, true>(y, angles, rotated_heads, dqkv, at)
+                                 : TurnPatches<kFormat, false>(y, angles, rotated_heads, dqkv, at));
   }
   FinishOutput(y.out, largest);
+}
+
+template <__nv_fp8_interpretation_t kFormat>
+auto* ChooseKernel(bool all_whole) {
+  return all_whole ? TurnFp8Kernel<kFormat, true> : TurnFp8Kernel<kFormat, false>;
 }
 
 void Launch(const QkvShape& shape, const float* cos, const float* sin, float sign, Bfloat16* qkv,
@@ -133,9 +150,10 @@ void RopePackedGradientFp8(const QkvShape& shape, const float* cos, const float*
   const Angles angles{cos, sin, shape.positions, static_cast<int>(shape.head_dim / 2), -1};
   const PatchOutput y(out, shape.batch * shape.positions, PackedColumns(shape));
   const bool aligned = y.aligned && Aligned(dqkv, 16);
-  auto* const kernel =
-      out.format == fp8::Format::kE4m3 ? TurnFp8Kernel<__NV_E4M3> : TurnFp8Kernel<__NV_E5M2>;
-  kernel<<<PatchBlocks(y.rows, y.columns / 2), kPatchThreads, 0, stream>>>(
+  const bool all_whole = AllWhole(y.rows, y.columns / 2, aligned);
+  auto* const kernel = out.format == fp8::Format::kE4m3 ? ChooseKernel<__NV_E4M3>(all_whole)
+                                                        : ChooseKernel<__NV_E5M2>(all_whole);
+  kernel<<<PatchBlocks(y.rows, StepColumns(y.columns / 2)), kPatchThreads, 0, stream>>>(
       y, angles, shape.groups * (shape.heads_per_group + 1), dqkv, aligned);
 }
 

@@ -37,11 +37,11 @@ __device__ int ForwardPatch(const PatchOutput& y, const Bfloat16* gate_up, const
   return largest;
 }
 
-template <__nv_fp8_interpretation_t kFormat>
+template <__nv_fp8_interpretation_t kFormat, bool kAllWhole>
 __global__ void __launch_bounds__(kPatchThreads, 3)
     ForwardKernel(PatchOutput y, const Bfloat16* gate_up, bool aligned) {
   const PatchPlace at = PlaceOfPatch(y.columns);
-  const bool whole = aligned && at.IsWhole(y.rows, y.columns);
+  const bool whole = kAllWhole || (aligned && at.IsWhole(y.rows, y.columns));
   FinishOutput(y.out, whole ? ForwardPatch<kFormat, true>(y, gate_up, at)
                             : ForwardPatch<kFormat, false>(y, gate_up, at));
 }
@@ -81,14 +81,27 @@ __device__ int BackwardPatch(const PatchOutput& y, const PatchOutput& y_again, c
   return largest;
 }
 
-template <__nv_fp8_interpretation_t kFormat, bool kAgain>
-__global__ void __launch_bounds__(kPatchThreads, 2)
+template <__nv_fp8_interpretation_t kFormat, bool kAgain, bool kAllWhole>
+__global__ void __launch_bounds__(kPatchThreads, kAllWhole ? 3 : 2)
     BackwardKernel(PatchOutput y, PatchOutput y_again, const Bfloat16* dy, const Bfloat16* gate_up,
                    bool aligned) {
   const PatchPlace at = PlaceOfPatch(y_again.columns);
-  const bool whole = aligned && at.IsWhole(y.rows, y_again.columns);
+  const bool whole = kAllWhole || (aligned && at.IsWhole(y.rows, y_again.columns));
   FinishOutput(y.out, whole ? BackwardPatch<kFormat, true, kAgain>(y, y_again, dy, gate_up, at)
                             : BackwardPatch<kFormat, false, kAgain>(y, y_again, dy, gate_up, at));
+}
+
+template <__nv_fp8_interpretation_t kFormat>
+auto* ChooseForward(bool all_whole) {
+  return all_whole ? ForwardKernel<kFormat, true> : ForwardKernel<kFormat, false>;
+}
+
+template <__nv_fp8_interpretation_t kFormat>
+auto* ChooseBackward(bool again, bool all_whole) {
+  if (again) {
+    return all_whole ? BackwardKernel<kFormat, true, true> : BackwardKernel<kFormat, true, false>;
+  }
+  return all_whole ? BackwardKernel<kFormat, false, true> : BackwardKernel<kFormat, false, false>;
 }
 
 constexpr int kThreads = 256;
@@ -147,8 +160,9 @@ void SwigluForwardFp8(int64_t rows, int64_t ffn, const Bfloat16* gate_up, const 
                       cudaStream_t stream) {
   const PatchOutput out(y, rows, ffn);
   const bool aligned = out.aligned && Aligned(gate_up, 16);
-  auto* const kernel =
-      y.format == fp8::Format::kE4m3 ? ForwardKernel<__NV_E4M3> : ForwardKernel<__NV_E5M2>;
+  const bool all_whole = AllWhole(rows, ffn, aligned);
+  auto* const kernel = y.format == fp8::Format::kE4m3 ? ChooseForward<__NV_E4M3>(all_whole)
+                                                      : ChooseForward<__NV_E5M2>(all_whole);
   kernel<<<PatchBlocks(rows, ffn), kPatchThreads, 0, stream>>>(out, gate_up, aligned);
 }
 
@@ -157,11 +171,10 @@ void SwigluBackwardFp8(int64_t rows, int64_t ffn, const Bfloat16* dy, const Bflo
   const PatchOutput out(dgate_up, rows, 2 * ffn), again(y_again, rows, ffn);
   const bool aligned = out.aligned && again.aligned && Aligned(dy, 16) && Aligned(gate_up, 16);
   const bool e4m3 = dgate_up.format == fp8::Format::kE4m3;
-  const bool wanted = y_again.scale != nullptr;
-  auto* const with = e4m3 ? BackwardKernel<__NV_E4M3, true> : BackwardKernel<__NV_E5M2, true>;
-  auto* const without = e4m3 ? BackwardKernel<__NV_E4M3, false> : BackwardKernel<__NV_E5M2, false>;
-  (wanted ? with : without)<<<PatchBlocks(rows, ffn), kPatchThreads, 0, stream>>>(out, again, dy,
-                                                                                  gate_up, aligned);
+  const bool all_whole = AllWhole(rows, ffn, aligned), wanted = y_again.scale != nullptr;
+  auto* const kernel = e4m3 ? ChooseBackward<__NV_E4M3>(wanted, all_whole)
+                            : ChooseBackward<__NV_E5M2>(wanted, all_whole);
+  kernel<<<PatchBlocks(rows, ffn), kPatchThreads, 0, stream>>>(out, again, dy, gate_up, aligned);
 }
 
 void SwigluForward(int64_t rows, int64_t ffn, const Bfloat16* gate_up, Bfloat16* y,
