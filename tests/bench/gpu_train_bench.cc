@@ -35,7 +35,8 @@ struct Options {
   int64_t seq = 8192, micro_batch = 1, sequences = 16, layers = 0, head_tokens = 8192;
   double seconds = 60;
   std::string fast = "forward";
-  bool eager = false, deterministic = false, fp32_moments = false, profile = false, json = false;
+  bool eager = false, deterministic = false, fp32_moments = false, bf16_gradients = false,
+       profile = false, json = false;
   std::string cache;
   std::vector<std::string> references;
 };
@@ -84,6 +85,16 @@ fp8::cuda::FastAccumulation Fast(const std::string& name) {
           .weight_gradient = name == "all"};
 }
 
+// Of row names: what differs from the headline.
+std::string Suffix(const Options& options) {
+  std::string text;
+  if (options.bf16_gradients) text += ".bf16_gradients";
+  if (options.fast != "forward") text += ".fast_" + options.fast;
+  if (options.deterministic) text += ".deterministic";
+  if (options.eager) text += ".eager";
+  return text;
+}
+
 // Tokens as text has them: a few are frequent, most are rare (Zipf).
 class Text {
  public:
@@ -116,7 +127,9 @@ constexpr double kRate = 1e-5;
 class Bench {
  public:
   Bench(const Options& options, Report& report, const std::string& recipe)
-      : options_(options), report_(report), name_("train." + options.model + "." + recipe) {
+      : options_(options),
+        report_(report),
+        name_("train." + options.model + "." + recipe + Suffix(options)) {
     config::ModelConfig m = ModelOf(options);
     UseRecipe(recipe, m);
     device::Shape shape{.model = m, .batch = options.micro_batch};
@@ -126,8 +139,9 @@ class Bench {
     cuda.graphs = !options.eager;
     cuda.deterministic = options.deterministic;
     cuda.gemm_cache = options.cache;
-    model_ = std::make_unique<device::Model>(device::MakeCudaOps(cuda), shape,
-                                             !options.fp32_moments, nullptr);
+    model_ = std::make_unique<device::Model>(
+        device::MakeCudaOps(cuda), shape,
+        device::StateTypes{!options.fp32_moments, options.bf16_gradients}, nullptr);
     optimizer_ =
         std::make_unique<device::Optimizer>(model_.get(), optim::AdamWConfig{0.9, 0.95, 1e-8, 0.1});
     Text text(m.padded_vocab_size);
@@ -247,6 +261,7 @@ int Main(int argc, char** argv) {
   app.add_flag("--eager", options.eager, "without CUDA graphs");
   app.add_flag("--deterministic", options.deterministic, "attention's backward too");
   app.add_flag("--fp32-moments", options.fp32_moments);
+  app.add_flag("--bf16-gradients", options.bf16_gradients, "of the FP8 linears");
   app.add_flag("--profile", options.profile, "print the time of each kernel, from one step");
   app.add_flag("--json", options.json);
   app.add_option("--reference", options.references,

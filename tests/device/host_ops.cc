@@ -87,7 +87,8 @@ class HostOps : public Ops {
     const float scale = fp8::cuda::IsFp8(spec.left) ? *a.left_scale_inv * *a.right_scale_inv : 1.0f;
     for (int64_t i = 0; i < spec.m * spec.n; ++i) {
       if (spec.out == ElementType::kBf16) {
-        static_cast<Bfloat16*>(a.out)[i] = Bfloat16(sum[i] * scale);
+        Bfloat16& out = static_cast<Bfloat16*>(a.out)[i];
+        out = Bfloat16((spec.accumulate ? float(out) : 0) + sum[i] * scale);
       } else {
         float& out = static_cast<float*>(a.out)[i];
         out = (spec.accumulate ? out : 0) + sum[i] * scale;
@@ -220,6 +221,22 @@ class HostOps : public Ops {
                 float* master, Bfloat16* exp_avg, Bfloat16* exp_avg_sq,
                 const Fp8Output& weight) override {
     kernels::AdamWFp8(rule, rows, columns, grad, master, exp_avg, exp_avg_sq, weight);
+  }
+  void AdamWFp8(const kernels::AdamWRule& rule, int64_t rows, int64_t columns, const Bfloat16* grad,
+                float* master, float* exp_avg, float* exp_avg_sq,
+                const Fp8Output& weight) override {
+    kernels::AdamWFp8(rule, rows, columns, grad, master, exp_avg, exp_avg_sq, weight);
+  }
+  void AdamWFp8(const kernels::AdamWRule& rule, int64_t rows, int64_t columns, const Bfloat16* grad,
+                float* master, Bfloat16* exp_avg, Bfloat16* exp_avg_sq,
+                const Fp8Output& weight) override {
+    kernels::AdamWFp8(rule, rows, columns, grad, master, exp_avg, exp_avg_sq, weight);
+  }
+  void Scale(int64_t count, float factor, Bfloat16* x) override {
+    for (int64_t i = 0; i < count; ++i) x[i] = Bfloat16(float(x[i]) * factor);
+  }
+  void AddSquares(int64_t count, const Bfloat16* grad, double* sum) override {
+    kernels::AddSquares(count, grad, sum);
   }
   void AdamWBf16(const kernels::AdamWRule& rule, int64_t count, const float* grad, float* master,
                  float* exp_avg, float* exp_avg_sq, Bfloat16* copy) override {

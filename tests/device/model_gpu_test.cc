@@ -21,13 +21,13 @@ class GpuModelTest : public testing::TestWithParam<TrainingCase> {};
 
 TEST_P(GpuModelTest, TrainsAsTheReferenceDoes) {
   const config::ModelConfig config = SmallModel(GetParam());
-  ExpectAsGood(GetParam(), TrainPlanned(config, Gpu(), false));
+  ExpectAsGood(GetParam(), TrainPlanned(config, Gpu(), {}));
 }
 
-TEST_P(GpuModelTest, TrainsAsTheReferenceDoesWithBf16Moments) {
+TEST_P(GpuModelTest, TrainsAsTheReferenceDoesWithBf16State) {
   const config::ModelConfig config = SmallModel(GetParam());
-  const Trace gpu = TrainPlanned(config, Gpu(), true);
-  const Trace host = TrainPlanned(config, MakeHostOps(), true);
+  const Trace gpu = TrainPlanned(config, Gpu(), {true, true});
+  const Trace host = TrainPlanned(config, MakeHostOps(), {true, true});
   for (size_t step = 0; step < gpu.losses.size(); ++step) {
     EXPECT_NEAR(gpu.losses[step], host.losses[step], 0.01 * host.losses[step]);
     EXPECT_NEAR(gpu.norms[step], host.norms[step], 0.1 * host.norms[step]);
@@ -36,8 +36,8 @@ TEST_P(GpuModelTest, TrainsAsTheReferenceDoesWithBf16Moments) {
 
 TEST_P(GpuModelTest, GivesTheSameBitsEachTime) {
   const config::ModelConfig config = SmallModel(GetParam());
-  const Trace first = TrainPlanned(config, Gpu(true), false);
-  const Trace second = TrainPlanned(config, Gpu(true), false);
+  const Trace first = TrainPlanned(config, Gpu(true), {});
+  const Trace second = TrainPlanned(config, Gpu(true), {});
   EXPECT_EQ(first.losses, second.losses);
   EXPECT_EQ(first.norms, second.norms);
   EXPECT_TRUE(first.weights.equal(second.weights));
@@ -45,8 +45,8 @@ TEST_P(GpuModelTest, GivesTheSameBitsEachTime) {
 
 TEST_P(GpuModelTest, GraphsGiveTheBitsOfEagerRuns) {
   const config::ModelConfig config = SmallModel(GetParam());
-  const Trace graphs = TrainPlanned(config, Gpu(true, true), false);
-  const Trace eager = TrainPlanned(config, Gpu(true, false), false);
+  const Trace graphs = TrainPlanned(config, Gpu(true, true), {});
+  const Trace eager = TrainPlanned(config, Gpu(true, false), {});
   EXPECT_EQ(graphs.losses, eager.losses);
   EXPECT_EQ(graphs.norms, eager.norms);
   EXPECT_TRUE(graphs.weights.equal(eager.weights));

@@ -14,15 +14,23 @@ namespace {
 class PlannedModelTest : public testing::TestWithParam<TrainingCase> {};
 
 TEST_P(PlannedModelTest, TrainsAsTheReferenceDoes) {
-  ExpectAsGood(GetParam(), TrainPlanned(SmallModel(GetParam()), MakeHostOps(), false));
+  ExpectAsGood(GetParam(), TrainPlanned(SmallModel(GetParam()), MakeHostOps(), {}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, PlannedModelTest, testing::ValuesIn(kTrainingCases),
                          [](const auto& test) { return test.param.name; });
 
+// bf16 moments and gradients change the steps by no more than FP8 itself does.
+TEST_P(PlannedModelTest, TrainsWithBf16State) {
+  if (GetParam().recipe == config::Fp8Recipe::kNone) return;  // gradients stay fp32 there
+  const config::ModelConfig config = SmallModel(GetParam());
+  const Trace bf16 = TrainPlanned(config, MakeHostOps(), {true, true});
+  ExpectAsGood(GetParam(), bf16);
+}
+
 TEST(PlannedModelTest, RefusesTokensOutsideTheVocabulary) {
   const config::ModelConfig config = SmallModel(kTrainingCases[0]);
-  Model model(MakeHostOps(), {.model = config, .batch = 1}, false, nullptr);
+  Model model(MakeHostOps(), {.model = config, .batch = 1}, {}, nullptr);
   data::Batch batch{at::zeros({1, 64}, at::kLong), at::zeros({1, 64}, at::kLong),
                     at::ones({1, 64}, at::kFloat)};
   batch.tokens_BS[0][5] = 512;
@@ -37,7 +45,7 @@ TEST(PlannedModelTest, RefusesTokensOutsideTheVocabulary) {
 TEST(PlannedModelTest, RefusesSizesThatTheDeviceCantDo) {
   config::ModelConfig config = SmallModel(kTrainingCases[0]);
   config.kv_channels = 24;
-  EXPECT_THROW(Model(MakeHostOps(), {.model = config, .batch = 1}, false, nullptr),
+  EXPECT_THROW(Model(MakeHostOps(), {.model = config, .batch = 1}, {}, nullptr),
                std::invalid_argument);
 }
 

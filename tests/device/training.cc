@@ -105,10 +105,11 @@ Trace TrainReference(const config::ModelConfig& config) {
   return trace;
 }
 
-Trace TrainPlanned(const config::ModelConfig& config, std::unique_ptr<Ops> ops, bool bf16_moments) {
+Trace TrainPlanned(const config::ModelConfig& config, std::unique_ptr<Ops> ops,
+                   const StateTypes& types) {
   Shape shape{.model = config, .batch = kBatch};
   shape.head_tokens = 64;  // two chunks
-  Model model(std::move(ops), shape, bf16_moments, nullptr);
+  Model model(std::move(ops), shape, types, nullptr);
   Optimizer optimizer(&model, kAdam);
   Trace trace;
   for (int step = 0; step < kSteps; ++step) {

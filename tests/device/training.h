@@ -39,7 +39,8 @@ struct Trace {
 config::ModelConfig SmallModel(const TrainingCase& of);
 
 Trace TrainReference(const config::ModelConfig& config);
-Trace TrainPlanned(const config::ModelConfig& config, std::unique_ptr<Ops> ops, bool bf16_moments);
+Trace TrainPlanned(const config::ModelConfig& config, std::unique_ptr<Ops> ops,
+                   const StateTypes& types);
 
 // The planned run is as near to exact arithmetic as model::Llama in the same numerics is (within
 // half as much again), and so the two are near each other.

@@ -137,8 +137,9 @@ void CheckDevice(const TrainConfig& c) {
     return;
   }
   Require(c.params_dtype == "bf16", "--device cuda computes in bf16 or FP8: add --bf16");
-  Require(!c.grad_reduce_in_bf16,
-          "--grad-reduce-in-bf16: --device cuda keeps gradients in fp32; leave it out");
+  Require(!c.grad_reduce_in_bf16 || !c.fp8_format.empty(),
+          "--grad-reduce-in-bf16: --device cuda has bf16 gradients for FP8 linears alone; add "
+          "--fp8-format hybrid, or leave it out");
 }
 
 void CheckPrecision(const TrainConfig& c) {

@@ -6,14 +6,17 @@ namespace {
 using fp8::Role;
 using kernels::Fp8Output;
 
-Linear MakeLinear(Ops* ops, const Shape& shape, const Weight* weight) {
+Linear MakeLinear(Ops* ops, const Shape& shape, const Weight* weight, const StateTypes& types) {
   namespace cuda = fp8::cuda;
   const cuda::LinearShape sizes{shape.tokens(), weight->rows, weight->columns};
   if (!shape.fp8()) {
     return {ops, weight, cuda::Bf16LinearGemms(sizes, cuda::ElementType::kFp32)};
   }
   const fp8::Format gradient = fp8::FormatOf(shape.model.fp8.format, Role::kGradOutput);
-  return {ops, weight, cuda::Fp8LinearGemms(sizes, gradient, shape.fast, cuda::ElementType::kFp32)};
+  return {ops, weight,
+          cuda::Fp8LinearGemms(
+              sizes, gradient, shape.fast,
+              types.bf16_gradients ? cuda::ElementType::kBf16 : cuda::ElementType::kFp32)};
 }
 
 }  // namespace
@@ -69,16 +72,16 @@ void Saved::Plan(Planner& planner, const Shape& shape, const std::string& prefix
 }
 
 Block::Block(Ops* ops, Scaler* scaler, const Shape& shape, const Workspace* workspace,
-             const Parts& parts)
+             const Parts& parts, const StateTypes& types)
     : ops_(ops),
       scaler_(scaler),
       shape_(shape),
       ws_(*workspace),
       parts_(parts),
-      qkv_(MakeLinear(ops, shape, parts.qkv)),
-      proj_(MakeLinear(ops, shape, parts.proj)),
-      fc1_(MakeLinear(ops, shape, parts.fc1)),
-      fc2_(MakeLinear(ops, shape, parts.fc2)) {}
+      qkv_(MakeLinear(ops, shape, parts.qkv, types)),
+      proj_(MakeLinear(ops, shape, parts.proj, types)),
+      fc1_(MakeLinear(ops, shape, parts.fc1, types)),
+      fc2_(MakeLinear(ops, shape, parts.fc2, types)) {}
 
 void Block::AppendProducts(std::vector<fp8::cuda::GemmSpec>& specs) const {
   for (const Linear* linear : {&qkv_, &proj_, &fc1_, &fc2_}) {

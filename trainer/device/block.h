@@ -67,7 +67,7 @@ class Block {
 
   // All pointers must outlive the block; `scaler` is null without FP8.
   Block(Ops* ops, Scaler* scaler, const Shape& shape, const Workspace* workspace,
-        const Parts& parts);
+        const Parts& parts, const StateTypes& types);
 
   void Plan(Planner& planner, const std::string& prefix) { saved_.Plan(planner, shape_, prefix); }
 

@@ -274,6 +274,26 @@ class CudaOps : public Ops {
     cuda::AdamWFp8(rule, rows, columns, grad, master, exp_avg, exp_avg_sq, weight, stream_);
     Done("AdamWFp8");
   }
+  void AdamWFp8(const kernels::AdamWRule& rule, int64_t rows, int64_t columns, const Bfloat16* grad,
+                float* master, float* exp_avg, float* exp_avg_sq,
+                const Fp8Output& weight) override {
+    cuda::AdamWFp8(rule, rows, columns, grad, master, exp_avg, exp_avg_sq, weight, stream_);
+    Done("AdamWFp8");
+  }
+  void AdamWFp8(const kernels::AdamWRule& rule, int64_t rows, int64_t columns, const Bfloat16* grad,
+                float* master, Bfloat16* exp_avg, Bfloat16* exp_avg_sq,
+                const Fp8Output& weight) override {
+    cuda::AdamWFp8(rule, rows, columns, grad, master, exp_avg, exp_avg_sq, weight, stream_);
+    Done("AdamWFp8");
+  }
+  void Scale(int64_t count, float factor, Bfloat16* x) override {
+    cuda::Scale(count, factor, x, stream_);
+    Done("Scale");
+  }
+  void AddSquares(int64_t count, const Bfloat16* grad, double* sum) override {
+    cuda::AddSquares(count, grad, sum, reinterpret_cast<double*>(workspace_), stream_);
+    Done("AddSquares");
+  }
   void AdamWBf16(const kernels::AdamWRule& rule, int64_t count, const float* grad, float* master,
                  float* exp_avg, float* exp_avg_sq, Bfloat16* copy) override {
     cuda::AdamWBf16(rule, count, grad, master, exp_avg, exp_avg_sq, copy, stream_);

@@ -31,7 +31,7 @@ class Linear {
   // `overwrite`: the main gradient holds nothing yet.
   void WeightGradient(const Operand& dy, const Operand& x, bool overwrite) const {
     ops_->Gemm(overwrite ? first_weight_gradient_ : gemms_.weight_gradient,
-               {dy.columns, x.columns, weight_->grad, dy.scale_inv, x.scale_inv});
+               {dy.columns, x.columns, Gradient(), dy.scale_inv, x.scale_inv});
   }
   void AppendProducts(std::vector<fp8::cuda::GemmSpec>& specs) const {
     specs.insert(specs.end(), {gemms_.forward, gemms_.input_gradient, gemms_.weight_gradient,
@@ -39,6 +39,11 @@ class Linear {
   }
 
  private:
+  void* Gradient() const {
+    if (weight_->bf16_grad != nullptr) return weight_->bf16_grad;
+    return weight_->grad;
+  }
+
   Ops* ops_;
   const Weight* weight_;
   fp8::cuda::LinearGemms gemms_;

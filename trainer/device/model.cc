@@ -30,7 +30,7 @@ void Check(const Shape& shape) {
 
 }  // namespace
 
-Model::Model(std::unique_ptr<Ops> ops, const Shape& shape, bool bf16_moments,
+Model::Model(std::unique_ptr<Ops> ops, const Shape& shape, const StateTypes& types,
              parallel::Communicator* amax_group)
     : ops_(std::move(ops)), shape_(shape) {
   Check(shape_);
@@ -38,7 +38,7 @@ Model::Model(std::unique_ptr<Ops> ops, const Shape& shape, bool bf16_moments,
     scaler_ = std::make_unique<Scaler>(ops_.get(), shape_.model.fp8,
                                        Weights::LinearNames(shape_.model), amax_group);
   }
-  weights_ = std::make_unique<Weights>(ops_.get(), scaler_.get(), shape_, bf16_moments);
+  weights_ = std::make_unique<Weights>(ops_.get(), scaler_.get(), shape_, types);
   MakeLayers();
   MakeMemory();
   MakeAngles();
@@ -57,8 +57,8 @@ void Model::MakeLayers() {
                              find(prefix + "mlp.linear_fc1.layer_norm_weight"),
                              find(prefix + "mlp.linear_fc1.weight"),
                              find(prefix + "mlp.linear_fc2.weight")};
-    blocks_.push_back(
-        std::make_unique<Block>(ops_.get(), scaler_.get(), shape_, &workspace_, parts));
+    blocks_.push_back(std::make_unique<Block>(ops_.get(), scaler_.get(), shape_, &workspace_, parts,
+                                              weights_->types()));
   }
   const bool untied = shape_.model.untie_embeddings_and_output_weights;
   head_ = std::make_unique<Head>(ops_.get(), shape_, &workspace_, find(model::kFinalNormName),
@@ -119,7 +119,7 @@ void Model::BeginIteration() {
   const bool untied = shape_.model.untie_embeddings_and_output_weights;
   for (const Weight& weight : weights_->all()) {
     const bool is_embedding = &weight == &weights_->all().front();
-    if (weight.rows > 1 && !(is_embedding && untied)) continue;
+    if (weight.rows > 1 && !(is_embedding && untied)) continue;  // of what remains, all is fp32
     ops_->Zero(weight.grad, weight.count() * 4);
   }
   next_pass_ = Pass::kFirst;

@@ -23,7 +23,7 @@ class Model {
  public:
   // Allocates and initialises: the weights of model::Llama for the same seed. Throws
   // std::invalid_argument for sizes that the device can't do. `amax_group` as model::Llama's.
-  Model(std::unique_ptr<Ops> ops, const Shape& shape, bool bf16_moments,
+  Model(std::unique_ptr<Ops> ops, const Shape& shape, const StateTypes& types,
         parallel::Communicator* amax_group);
 
   // Gradients and sums become 0.

@@ -121,13 +121,21 @@ class Ops {
                            float* out) = 0;
   virtual void Fill(int64_t count, float value, float* out) = 0;
   virtual void Scale(int64_t count, float factor, float* x) = 0;
+  virtual void Scale(int64_t count, float factor, Bfloat16* x) = 0;
   virtual void AddSquares(int64_t count, const float* grad, double* sum) = 0;
+  virtual void AddSquares(int64_t count, const Bfloat16* grad, double* sum) = 0;
   virtual void AdamWFp8(const kernels::AdamWRule& rule, int64_t rows, int64_t columns,
                         const float* grad, float* master, float* exp_avg, float* exp_avg_sq,
                         const kernels::Fp8Output& weight) = 0;
   virtual void AdamWFp8(const kernels::AdamWRule& rule, int64_t rows, int64_t columns,
                         const float* grad, float* master, Bfloat16* exp_avg, Bfloat16* exp_avg_sq,
                         const kernels::Fp8Output& weight) = 0;
+  virtual void AdamWFp8(const kernels::AdamWRule& rule, int64_t rows, int64_t columns,
+                        const Bfloat16* grad, float* master, float* exp_avg, float* exp_avg_sq,
+                        const kernels::Fp8Output& weight) = 0;
+  virtual void AdamWFp8(const kernels::AdamWRule& rule, int64_t rows, int64_t columns,
+                        const Bfloat16* grad, float* master, Bfloat16* exp_avg,
+                        Bfloat16* exp_avg_sq, const kernels::Fp8Output& weight) = 0;
   virtual void AdamWBf16(const kernels::AdamWRule& rule, int64_t count, const float* grad,
                          float* master, float* exp_avg, float* exp_avg_sq, Bfloat16* copy) = 0;
   virtual void AdamWBf16(const kernels::AdamWRule& rule, int64_t count, const float* grad,

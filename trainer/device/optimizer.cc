@@ -14,7 +14,8 @@ Optimizer::Optimizer(Model* model, const optim::AdamWConfig& config)
   planner.Bind(model_.ops().Allocate(bytes));
 }
 
-double Optimizer::SumOfSquares(const float* gradients, int64_t count) {
+template <typename G>
+double Optimizer::SumOfSquares(const G* gradients, int64_t count) {
   Ops& ops = model_.ops();
   double sum = 0;
   ops.Zero(squares_, sizeof(double));
@@ -25,13 +26,18 @@ double Optimizer::SumOfSquares(const float* gradients, int64_t count) {
 
 double Optimizer::Normalize(double tokens) {
   inverse_tokens_ = 1.0 / std::max(tokens, 1.0);
-  const Weights& weights = model_.weights();
-  return std::sqrt(SumOfSquares(weights.gradients(), weights.gradient_count())) * inverse_tokens_;
+  const auto& fp32 = model_.weights().gradients();
+  const auto& bf16 = model_.weights().bf16_gradients();
+  double sum = SumOfSquares(fp32.data, fp32.count);
+  if (bf16.count > 0) sum += SumOfSquares(bf16.data, bf16.count);
+  return std::sqrt(sum) * inverse_tokens_;
 }
 
 void Optimizer::ScaleGradients(double factor) {
-  const Weights& weights = model_.weights();
-  model_.ops().Scale(weights.gradient_count(), static_cast<float>(factor), weights.gradients());
+  const auto& fp32 = model_.weights().gradients();
+  const auto& bf16 = model_.weights().bf16_gradients();
+  model_.ops().Scale(fp32.count, static_cast<float>(factor), fp32.data);
+  model_.ops().Scale(bf16.count, static_cast<float>(factor), bf16.data);
 }
 
 template <typename M>
@@ -42,15 +48,17 @@ void Optimizer::StepWeight(const kernels::AdamWRule& rule, const Weight& w) {
   if (w.linear < 0) {
     return ops.AdamWBf16(rule, w.count(), w.grad, w.master, exp_avg, exp_avg_sq, w.copy);
   }
-  model_.scaler()->Make(w.linear, fp8::Role::kWeight, w.codes, w.transposed, true,
-                        [&](const kernels::Fp8Output& out, bool again) {
-                          if (again) {
-                            ops.CastToFp8(w.rows, w.columns, w.master, out);
-                          } else {
-                            ops.AdamWFp8(rule, w.rows, w.columns, w.grad, w.master, exp_avg,
-                                         exp_avg_sq, out);
-                          }
-                        });
+  model_.scaler()->Make(
+      w.linear, fp8::Role::kWeight, w.codes, w.transposed, true,
+      [&](const kernels::Fp8Output& out, bool again) {
+        if (again) {
+          ops.CastToFp8(w.rows, w.columns, w.master, out);
+        } else if (w.bf16_grad != nullptr) {
+          ops.AdamWFp8(rule, w.rows, w.columns, w.bf16_grad, w.master, exp_avg, exp_avg_sq, out);
+        } else {
+          ops.AdamWFp8(rule, w.rows, w.columns, w.grad, w.master, exp_avg, exp_avg_sq, out);
+        }
+      });
 }
 
 void Optimizer::Step(const optim::LearningRates& rates, double coefficient) {
@@ -70,7 +78,7 @@ void Optimizer::Step(const optim::LearningRates& rates, double coefficient) {
     rule.lr = static_cast<float>(weight.spec.decoupled_lr ? rates.decoupled : rates.standard);
     rule.weight_decay =
         weight.spec.shape.size() > 1 ? static_cast<float>(config_.weight_decay) : 0.0f;
-    if (model_.weights().bf16_moments()) {
+    if (model_.weights().types().bf16_moments) {
       StepWeight<Bfloat16>(rule, weight);
     } else {
       StepWeight<float>(rule, weight);
@@ -81,7 +89,9 @@ void Optimizer::Step(const optim::LearningRates& rates, double coefficient) {
 
 std::string Optimizer::NonFiniteGradient() {
   for (const Weight& weight : model_.weights().all()) {
-    if (!std::isfinite(SumOfSquares(weight.grad, weight.count()))) return weight.spec.name;
+    const double sum = weight.bf16_grad != nullptr ? SumOfSquares(weight.bf16_grad, weight.count())
+                                                   : SumOfSquares(weight.grad, weight.count());
+    if (!std::isfinite(sum)) return weight.spec.name;
   }
   return "";
 }

@@ -28,7 +28,8 @@ class Optimizer {
   void set_step_count(int64_t count) { step_count_ = count; }
 
  private:
-  double SumOfSquares(const float* gradients, int64_t count);
+  template <typename G>
+  double SumOfSquares(const G* gradients, int64_t count);
   template <typename M>
   void StepWeight(const kernels::AdamWRule& rule, const Weight& weight);
 

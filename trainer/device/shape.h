@@ -33,6 +33,12 @@ struct Shape {
   }
 };
 
+// In which types the optimizer's state is kept, where there is a choice.
+struct StateTypes {
+  bool bf16_moments = false;
+  bool bf16_gradients = false;  // of FP8 linears
+};
+
 // What a micro-batch is for: to evaluate; to train, as the first of an iteration, which writes the
 // gradients of matrices instead of adding to them; to train.
 enum class Pass { kEvaluation, kFirst, kNext };

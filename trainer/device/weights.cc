@@ -1,6 +1,7 @@
 #include "trainer/device/weights.h"
 
 #include <stdexcept>
+#include <utility>
 
 #include "trainer/kernels/qkv_packing.h"
 #include "trainer/model/init.h"
@@ -8,7 +9,11 @@
 namespace muster::device {
 namespace {
 
-constexpr int64_t kGradientStep = 64;  // elements: 256 bytes
+// Elements that a gradient of `count` takes up, so that the next one starts at 256 bytes.
+int64_t Room(int64_t count) {
+  constexpr int64_t kStep = 128;
+  return (count + kStep - 1) / kStep * kStep;
+}
 
 bool EndsWith(const std::string& text, const char* end) {
   const std::string suffix(end);
@@ -29,8 +34,8 @@ std::vector<std::string> Weights::LinearNames(const config::ModelConfig& config)
   return names;
 }
 
-Weights::Weights(Ops* ops, Scaler* scaler, const Shape& shape, bool bf16_moments)
-    : ops_(ops), scaler_(scaler), shape_(shape), bf16_moments_(bf16_moments) {
+Weights::Weights(Ops* ops, Scaler* scaler, const Shape& shape, const StateTypes& types)
+    : ops_(ops), scaler_(scaler), shape_(shape), types_(types) {
   int64_t linear = 0;
   for (const model::ParameterSpec& spec : model::ParameterSpecs(shape.model)) {
     Weight weight;
@@ -46,13 +51,12 @@ Weights::Weights(Ops* ops, Scaler* scaler, const Shape& shape, bool bf16_moments
 }
 
 void Weights::Plan(Planner& planner) {
-  gradient_count_ = 0;
   for (Weight& weight : weights_) {
     const std::string& name = weight.spec.name;
     const int64_t count = weight.count();
     planner.Want(&weight.master, name + ".master", count);
     for (void** moment : {&weight.exp_avg, &weight.exp_avg_sq}) {
-      if (bf16_moments_) {
+      if (types_.bf16_moments) {
         planner.Want(reinterpret_cast<Bfloat16**>(moment), name + ".moment", count);
       } else {
         planner.Want(reinterpret_cast<float**>(moment), name + ".moment", count);
@@ -64,16 +68,21 @@ void Weights::Plan(Planner& planner) {
     } else {
       planner.Want(&weight.copy, name + ".bf16", count);
     }
-    gradient_count_ += (count + kGradientStep - 1) / kGradientStep * kGradientStep;
+    (HasBf16Gradient(weight) ? bf16_gradients_.count : gradients_.count) += Room(count);
   }
-  planner.Want(&gradients_, "gradients", gradient_count_);
+  planner.Want(&gradients_.data, "gradients", gradients_.count);
+  planner.Want(&bf16_gradients_.data, "bf16_gradients", bf16_gradients_.count);
 }
 
 void Weights::Bind() {
-  float* next = gradients_;
+  float* next = gradients_.data;
+  Bfloat16* bf16_next = bf16_gradients_.data;
   for (Weight& weight : weights_) {
-    weight.grad = next;
-    next += (weight.count() + kGradientStep - 1) / kGradientStep * kGradientStep;
+    if (HasBf16Gradient(weight)) {
+      weight.bf16_grad = std::exchange(bf16_next, bf16_next + Room(weight.count()));
+    } else {
+      weight.grad = std::exchange(next, next + Room(weight.count()));
+    }
     weight.operand = {weight.copy, weight.copy, nullptr};
     if (weight.linear >= 0) {
       weight.operand = {weight.codes, weight.transposed,
@@ -126,11 +135,20 @@ void Weights::Convert() {
 }
 
 std::byte* Weights::Address(const Weight& weight, Part part) const {
-  void* const address = part == Part::kValue      ? weight.master
-                        : part == Part::kGradient ? weight.grad
-                        : part == Part::kExpAvg   ? weight.exp_avg
-                                                  : weight.exp_avg_sq;
-  return static_cast<std::byte*>(address);
+  const auto address = [&]() -> void* {
+    switch (part) {
+      case Part::kValue:
+        return weight.master;
+      case Part::kGradient:
+        return weight.bf16_grad != nullptr ? static_cast<void*>(weight.bf16_grad) : weight.grad;
+      case Part::kExpAvg:
+        return weight.exp_avg;
+      case Part::kExpAvgSq:
+        break;
+    }
+    return weight.exp_avg_sq;
+  };
+  return static_cast<std::byte*>(address());
 }
 
 void Weights::Download(const Weight& weight, Part part, float* to) {
@@ -139,7 +157,7 @@ void Weights::Download(const Weight& weight, Part part, float* to) {
   ForRows(weight, [&](int64_t device, int64_t host, int64_t rows) {
     const int64_t count = rows * weight.columns;
     float* const row = to + host * weight.columns;
-    if (!IsBf16(part)) {
+    if (!IsBf16(weight, part)) {
       return ops_->Download(row, from + device * weight.columns * 4, count * 4);
     }
     rounded.resize(static_cast<size_t>(count));
@@ -154,7 +172,7 @@ void Weights::Upload(const Weight& weight, Part part, const float* from) {
   ForRows(weight, [&](int64_t device, int64_t host, int64_t rows) {
     const int64_t count = rows * weight.columns;
     const float* const row = from + host * weight.columns;
-    if (!IsBf16(part)) {
+    if (!IsBf16(weight, part)) {
       return ops_->Upload(to + device * weight.columns * 4, row, count * 4);
     }
     rounded.clear();

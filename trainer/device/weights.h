@@ -12,7 +12,8 @@
 
 namespace muster::device {
 
-// A parameter on the device: fp32 master, main gradient and moments (fp32 or bf16), and the copy
+// A parameter on the device: fp32 master, main gradient (fp32; bf16 if wished, for FP8 linears) and
+// moments (fp32 or bf16), and the copy
 // that products take: FP8 with its transpose, or bf16. The rows of the qkv weight are packed
 // (qkv_packing.h); the host sees them grouped.
 struct Weight {
@@ -22,7 +23,8 @@ struct Weight {
   bool is_qkv = false;
 
   float* master = nullptr;
-  float* grad = nullptr;
+  float* grad = nullptr;  // null: it is bf16
+  Bfloat16* bf16_grad = nullptr;
   void* exp_avg = nullptr;
   void* exp_avg_sq = nullptr;
   Bfloat16* copy = nullptr;
@@ -40,7 +42,7 @@ class Weights {
   enum class Part { kValue, kGradient, kExpAvg, kExpAvgSq };
 
   // `scaler` is null without FP8.
-  Weights(Ops* ops, Scaler* scaler, const Shape& shape, bool bf16_moments);
+  Weights(Ops* ops, Scaler* scaler, const Shape& shape, const StateTypes& types);
 
   void Plan(Planner& planner);
   // Once the memory is there.
@@ -58,27 +60,36 @@ class Weights {
   void Download(const Weight& weight, Part part, float* to);
   void Upload(const Weight& weight, Part part, const float* from);
 
-  // One piece of memory with all gradients, each at a multiple of 256 bytes.
-  float* gradients() const { return gradients_; }
-  int64_t gradient_count() const { return gradient_count_; }
-  bool bf16_moments() const { return bf16_moments_; }
+  // Two pieces of memory with all gradients, each gradient at a multiple of 256 bytes.
+  template <typename G>
+  struct Gradients {
+    G* data = nullptr;
+    int64_t count = 0;
+  };
+  const Gradients<float>& gradients() const { return gradients_; }
+  const Gradients<Bfloat16>& bf16_gradients() const { return bf16_gradients_; }
+  const StateTypes& types() const { return types_; }
 
  private:
   // Calls move(first row on the device, first row on the host, rows) so that each row moves once.
   template <typename Move>
   void ForRows(const Weight& weight, const Move& move) const;
   std::byte* Address(const Weight& weight, Part part) const;
-  bool IsBf16(Part part) const {
-    return bf16_moments_ && (part == Part::kExpAvg || part == Part::kExpAvgSq);
+  bool IsBf16(const Weight& weight, Part part) const {
+    if (part == Part::kGradient) return weight.bf16_grad != nullptr;
+    return types_.bf16_moments && part != Part::kValue;
+  }
+  bool HasBf16Gradient(const Weight& weight) const {
+    return types_.bf16_gradients && weight.linear >= 0;
   }
 
   Ops* const ops_;
   Scaler* const scaler_;
   const Shape shape_;
-  const bool bf16_moments_;
+  const StateTypes types_;
   std::vector<Weight> weights_;
-  float* gradients_ = nullptr;
-  int64_t gradient_count_ = 0;
+  Gradients<float> gradients_;
+  Gradients<Bfloat16> bf16_gradients_;
 };
 
 }  // namespace muster::device

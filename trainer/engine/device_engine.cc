@@ -27,7 +27,10 @@ class DeviceEngine : public Engine {
  public:
   DeviceEngine(const config::TrainConfig& config, std::unique_ptr<device::Ops> ops,
                parallel::Communicator* amax_group, std::function<double()> joules)
-      : model_(std::move(ops), ShapeOf(config), config.exp_avg_dtype == "bf16", amax_group),
+      : model_(std::move(ops), ShapeOf(config),
+               {.bf16_moments = config.exp_avg_dtype == "bf16",
+                .bf16_gradients = config.grad_reduce_in_bf16},
+               amax_group),
         optimizer_(&model_, {.beta1 = config.adam_beta1,
                              .beta2 = config.adam_beta2,
                              .epsilon = config.adam_eps,
@@ -56,12 +59,10 @@ class DeviceEngine : public Engine {
   // Through the host: groups on a GPU's own links come with NCCL.
   void AllReduceGradients(parallel::Communicator& group) override {
     if (group.size() == 1) return;
-    Weights& weights = model_.weights();
-    const int64_t count = weights.gradient_count();
-    const at::Tensor host = at::empty({count}, at::kFloat);
-    model_.ops().Download(host.mutable_data_ptr(), weights.gradients(), count * 4);
-    group.AllReduce(host, parallel::ReduceOp::kSum);
-    model_.ops().Upload(weights.gradients(), host.const_data_ptr(), count * 4);
+    const auto& fp32 = model_.weights().gradients();
+    const auto& bf16 = model_.weights().bf16_gradients();
+    AllReduce(group, fp32.data, at::empty({fp32.count}, at::kFloat));
+    if (bf16.count > 0) AllReduce(group, bf16.data, at::empty({bf16.count}, at::kBFloat16));
   }
   double Normalize(double tokens) override { return optimizer_.Normalize(tokens); }
   std::string NonFiniteGradient() override { return optimizer_.NonFiniteGradient(); }
@@ -108,6 +109,14 @@ class DeviceEngine : public Engine {
   double Joules() const override { return joules_ ? joules_() : -1; }
 
  private:
+  // `host` has room for all of `gradients`.
+  void AllReduce(parallel::Communicator& group, void* gradients, const at::Tensor& host) {
+    const auto bytes = static_cast<int64_t>(host.nbytes());
+    model_.ops().Download(host.mutable_data_ptr(), gradients, bytes);
+    group.AllReduce(host, parallel::ReduceOp::kSum);
+    model_.ops().Upload(gradients, host.const_data_ptr(), bytes);
+  }
+
   device::Model model_;
   device::Optimizer optimizer_;
   std::function<double()> joules_;

@@ -28,6 +28,7 @@ class GemmPlan {
   // Whether this library can run `algorithm` for the spec (one from a file may be stale).
   bool Accepts(const GemmAlgorithm& algorithm) const;
   void Use(const GemmAlgorithm& algorithm) { algorithm_ = algorithm; }
+  const GemmAlgorithm& algorithm() const { return algorithm_; }
 
   // Enqueues the product: no allocation, no synchronisation, can be captured into a CUDA graph.
   // `workspace` has kGemmWorkspaceBytes and belongs to the stream while the work runs.

@@ -105,7 +105,7 @@ __device__ int CastPatch(const Norm& norm, const PatchOutput& y, const PatchPlac
 // kConstSlice: all is aligned, rows and columns are multiples of a block's, and this is the slice:
 // a constant makes addresses cheap. 0: nothing of that.
 template <__nv_fp8_interpretation_t kFormat, int kConstSlice>
-__global__ void __launch_bounds__(kThreads, kConstSlice == kSlice ? 5 : 2)
+__global__ void __launch_bounds__(kThreads, kConstSlice == kSlice ? 4 : 2)
     NormKernel(PatchOutput y, Norm norm) {
   extern __shared__ __align__(16) unsigned char shared[];
   Bfloat16* const tile = reinterpret_cast<Bfloat16*>(shared);  // [kRows, slice]

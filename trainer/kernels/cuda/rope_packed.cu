@@ -56,16 +56,6 @@ __global__ void __launch_bounds__(kThreads)
   StoreEight<true>(first + angles.half, result_b, kEight);
 }
 
-// Each block turns kSteps patches of the same rows, one after the other, so that it finds their
-// angles in its L1 cache from the second on.
-constexpr int kSteps = 3;
-
-// The columns that one step of all blocks covers: whole blocks.
-__host__ __device__ inline int64_t StepColumns(int64_t columns) {
-  const int64_t blocks = (columns + kBlockColumns - 1) / kBlockColumns;
-  return (blocks + kSteps - 1) / kSteps * kBlockColumns;
-}
-
 // Two patches of y, the halves of a head. `at` counts columns of first halves alone.
 template <__nv_fp8_interpretation_t kFormat, bool kWhole>
 __device__ int TurnPatches(const PatchOutput& y, const Angles& angles, int64_t rotated_heads,
@@ -104,15 +94,13 @@ template <__nv_fp8_interpretation_t kFormat, bool kAllWhole>
 __global__ void __launch_bounds__(kPatchThreads, kAllWhole ? 3 : 2)
     TurnFp8Kernel(PatchOutput y, Angles angles, int64_t rotated_heads, const Bfloat16* dqkv,
                   bool aligned) {
-  const int64_t columns = y.columns / 2, step = StepColumns(columns);
-  PatchPlace at = PlaceOfPatch(step);
+  const PatchPlace at = PlaceOfPatch(y.columns / 2);
   int largest = 0;
-  // Past the last column there is no head (`columns` is a multiple of eight).
-#pragma unroll 1
-  for (; at.column < columns; at.column += step) {
-    const bool whole = kAllWhole || (aligned && at.IsWhole(y.rows, columns));
-    largest = max(largest, whole ? TurnPatches<kFormat, true>(y, angles, rotated_heads, dqkv, at)
-                                 : TurnPatches<kFormat, false>(y, angles, rotated_heads, dqkv, at));
+  // Past the last column there is no head (y.columns / 2 is a multiple of eight).
+  if (kAllWhole || at.column < y.columns / 2) {
+    const bool whole = kAllWhole || (aligned && at.IsWhole(y.rows, y.columns / 2));
+    largest = whole ? TurnPatches<kFormat, true>(y, angles, rotated_heads, dqkv, at)
+                    : TurnPatches<kFormat, false>(y, angles, rotated_heads, dqkv, at);
   }
   FinishOutput(y.out, largest);
 }
@@ -153,7 +141,7 @@ void RopePackedGradientFp8(const QkvShape& shape, const float* cos, const float*
   const bool all_whole = AllWhole(y.rows, y.columns / 2, aligned);
   auto* const kernel = out.format == fp8::Format::kE4m3 ? ChooseKernel<__NV_E4M3>(all_whole)
                                                         : ChooseKernel<__NV_E5M2>(all_whole);
-  kernel<<<PatchBlocks(y.rows, StepColumns(y.columns / 2)), kPatchThreads, 0, stream>>>(
+  kernel<<<PatchBlocks(y.rows, y.columns / 2), kPatchThreads, 0, stream>>>(
       y, angles, shape.groups * (shape.heads_per_group + 1), dqkv, aligned);
 }
 
