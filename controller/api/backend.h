@@ -25,6 +25,10 @@ class Backend {
   virtual absl::StatusOr<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request) = 0;
   virtual absl::StatusOr<v1::Job> GetJob(const std::string& job) = 0;
   virtual absl::StatusOr<v1::StopResponse> Stop(const v1::StopRequest& request) = 0;
+  // Begins a preflight without a job. OK: `done` is called once, on the engine thread, and must not
+  // block; else it never is.
+  using CheckCallback = std::function<void(absl::StatusOr<v1::CheckResponse>)>;
+  virtual absl::Status Check(const v1::JobSpec& spec, CheckCallback done) = 0;
   virtual v1::ListNodesResponse ListNodes() = 0;
   virtual v1::InfoResponse Info() = 0;
   // Ends the process soon after the answer. FailedPrecondition while jobs are active, unless

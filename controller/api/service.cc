@@ -1,5 +1,9 @@
 #include "controller/api/service.h"
 
+#include <absl/base/thread_annotations.h>
+#include <absl/synchronization/mutex.h>
+
+#include <memory>
 #include <utility>
 
 #include "controller/api/status_code.h"
@@ -21,6 +25,30 @@ grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context,
   *response = *std::move(result);
   return Answer(context, absl::OkStatus());
 }
+
+// A call that ends when the hosts have answered, or when the client leaves. gRPC's threads and the
+// engine's; owned by both.
+class CheckCall final : public grpc::ServerUnaryReactor {
+ public:
+  explicit CheckCall(v1::CheckResponse* response) : response_(response) {}
+
+  void Begin(std::shared_ptr<CheckCall> self) { self_ = std::move(self); }
+
+  void End(const absl::StatusOr<v1::CheckResponse>& result) {
+    absl::MutexLock lock(&mutex_);
+    if (std::exchange(finished_, true)) return;
+    if (result.ok()) *response_ = *result;
+    Finish(ToGrpc(result.status()));
+  }
+  void OnCancel() override { End(absl::CancelledError("the client has left")); }
+  void OnDone() override { self_.reset(); }
+
+ private:
+  v1::CheckResponse* const response_;  // gRPC's, until Finish
+  std::shared_ptr<CheckCall> self_;    // until OnDone
+  absl::Mutex mutex_;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+};
 
 }  // namespace
 
@@ -56,6 +84,18 @@ grpc::ServerUnaryReactor* ControlService::Stop(grpc::CallbackServerContext* cont
                                                const v1::StopRequest* request,
                                                v1::StopResponse* response) {
   return Answer(context, backend_.Stop(*request), response);
+}
+
+grpc::ServerUnaryReactor* ControlService::Check(grpc::CallbackServerContext* /*context*/,
+                                                const v1::CheckRequest* request,
+                                                v1::CheckResponse* response) {
+  const auto call = std::make_shared<CheckCall>(response);
+  call->Begin(call);
+  const absl::Status begun = backend_.Check(
+      request->spec(),
+      [call](const absl::StatusOr<v1::CheckResponse>& result) { call->End(result); });
+  if (!begun.ok()) call->End(begun);
+  return call.get();
 }
 
 grpc::ServerUnaryReactor* ControlService::ListNodes(grpc::CallbackServerContext* context,

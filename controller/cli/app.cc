@@ -26,6 +26,7 @@ stops all of it, and proves that nothing is left.
 constexpr char kFooter[] =
     R"(Examples:
   muster plan recipes/tiny_cpu.toml --hostfile hosts     what would run where
+  muster check --hostfile hosts                          whether the machines are fit, and what to mend
   muster submit recipes/tiny_cpu.toml --hostfile hosts   run it and follow it
   muster submit --hostfile hosts -- python train.py      any command as ranks
   muster ps                                              jobs
@@ -63,7 +64,9 @@ std::string DescribeExtras(const CLI::App& root, const CLI::App* command) {
   if (command != nullptr) {
     const std::string& name = command->get_name();
     return "unexpected word '" + extras.front() + "'" +
-           (name == "submit" || name == "plan" ? "; the command of a job goes after --" : "");
+           (name == "submit" || name == "plan" || name == "check"
+                ? "; the command of a job goes after --"
+                : "");
   }
   std::vector<std::string> names;
   for (const CLI::App* sub : root.get_subcommands({})) names.push_back(sub->get_name());
@@ -154,9 +157,10 @@ int Main(std::vector<std::string> arguments) {
   // A flag given twice means the last one, so that scripts can append; those that may repeat say
   // so.
   root.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  const std::vector<Command> commands = {
-      AddSubmit(root), AddPlan(root),  AddHosts(root), AddPs(root),      AddLogs(root),
-      AddStop(root),   AddNodes(root), AddServe(root), AddVersion(root), AddCompletion(root)};
+  const std::vector<Command> commands = {AddSubmit(root),  AddPlan(root),      AddCheck(root),
+                                         AddHosts(root),   AddPs(root),        AddLogs(root),
+                                         AddStop(root),    AddNodes(root),     AddServe(root),
+                                         AddVersion(root), AddCompletion(root)};
   for (const Command& command : commands) command.app->allow_extras();
   try {
     return Dispatch(root, commands, std::move(arguments));

@@ -27,6 +27,7 @@ struct Command {
 
 Command AddSubmit(CLI::App& root);
 Command AddPlan(CLI::App& root);
+Command AddCheck(CLI::App& root);
 Command AddHosts(CLI::App& root);
 Command AddPs(CLI::App& root);
 Command AddLogs(CLI::App& root);

@@ -7,6 +7,7 @@
 
 #include "controller/cli/command.h"
 #include "controller/cli/exit_code.h"
+#include "controller/cli/machine_options.h"
 #include "controller/cli/options.h"
 #include "controller/cli/output.h"
 #include "controller/cli/render.h"
@@ -15,8 +16,7 @@ namespace muster::cli {
 namespace {
 
 struct HostsFlags {
-  std::string hostfile;
-  std::string host;
+  MachineFlags machines;
   bool json = false;
 };
 
@@ -24,6 +24,8 @@ constexpr char kFooter[] =
     R"(Examples:
   muster hosts --hostfile hosts
   muster hosts --host node[01-16]:8 --json
+  muster hosts --hostfile hosts --exclude gpu07@gpu09:0,1
+  muster hosts --hostfile auto
 
 Exit codes: 0 ok; 2 the hosts are not right (every error is on stderr as file:line: message).
 )";
@@ -61,14 +63,9 @@ std::string HostTable(const v1::Inventory& inventory) {
 }
 
 int Run(const HostsFlags& flags) {
-  if (flags.hostfile.empty() == flags.host.empty()) {
-    PrintError("give the hosts with one of --hostfile FILE and --host LIST");
-    return kExitUsage;
-  }
-  const bool from_file = !flags.hostfile.empty();
-  const hostfile::Result result =
-      from_file ? hostfile::ReadHostfile(flags.hostfile) : hostfile::ParseHostList(flags.host);
-  const std::string source = from_file ? flags.hostfile : "--host";
+  const Machines machines = ReadMachines(flags.machines);
+  const hostfile::Result& result = machines.result;
+  const std::string& source = machines.source;
   if (!result.ok()) {
     WriteAll(2, hostfile::FormatErrors(source, result.errors));
     if (flags.json) PrintLine(hostfile::ToJson(result));
@@ -92,9 +89,7 @@ Command AddHosts(CLI::App& root) {
   const auto flags = std::make_shared<HostsFlags>();
   CLI::App* app =
       root.add_subcommand("hosts", "Check a hostfile and print its hosts in rank order");
-  app->add_option("--hostfile", flags->hostfile, "File with one host a line (docs/hostfile.md)")
-      ->type_name("FILE");
-  app->add_option("--host", flags->host, "Hosts here instead: HOST[:SLOTS],...")->type_name("LIST");
+  AddMachineFlags(app, &flags->machines);
   JsonFlag(app, &flags->json);
   app->footer(kFooter);
   return {app, [flags](const Invocation&) { return Run(*flags); }};

@@ -114,6 +114,17 @@ std::string NodeListJson(const v1::ListNodesResponse& nodes) {
                          {"memory_total_bytes", device.memory_total_bytes()},
                          {"memory_used_bytes", device.memory_used_bytes()}});
     }
+    Json checked;  // null: never
+    if (node.has_last_check()) {
+      Json findings = Json::array();
+      for (const v1::Finding& finding : node.last_check().findings()) {
+        findings.push_back({{"check", finding.check()},
+                            {"severity", finding.severity()},
+                            {"value", ToValidUtf8(finding.value())},
+                            {"fix", ToValidUtf8(finding.fix())}});
+      }
+      checked = {{"time_ns", node.last_check().time_ns()}, {"findings", findings}};
+    }
     out.push_back({{"host", node.host()},
                    {"state", LinkStateName(node.state())},
                    {"transport", node.transport()},
@@ -125,6 +136,7 @@ std::string NodeListJson(const v1::ListNodesResponse& nodes) {
                    {"state_dir", facts.state_dir()},
                    {"pid", facts.pid()},
                    {"jobs", Words(node.job_ids())},
+                   {"checked", checked},
                    {"error", ToValidUtf8(node.error())}});
   }
   return Dump({{"nodes", out}});

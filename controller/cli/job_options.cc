@@ -11,51 +11,26 @@
 #include "common/suggest.h"
 #include "controller/cli/flags.h"
 #include "controller/cli/options.h"
-#include "controller/hostfile/hostfile.h"
+#include "controller/nodes/transport.h"
+#include "controller/preflight/checks.h"
 
 namespace muster::cli {
 namespace {
 
-constexpr uint64_t kMostSize = 1'000'000'000;
+constexpr uint32_t kMostSize = 1'000'000'000;
 
 void Size(CLI::App* app, const std::string& name, std::optional<uint32_t>* target,
-          const std::string& group, const std::string& help, uint64_t most = kMostSize) {
-  ParsedOption(
-      app, name, target,
-      [most](std::string_view text) -> absl::StatusOr<uint32_t> {
-        MUSTER_ASSIGN_OR_RETURN(const uint64_t value, ParseNumber(text, 1, most));
-        return static_cast<uint32_t>(value);
-      },
-      "N", help)
-      ->group(group);
+          const std::string& group, const std::string& help) {
+  NumberOption(app, name, target, 1, kMostSize, help)->group(group);
 }
 
-absl::StatusOr<std::string> ParseTransport(std::string_view text) {
-  const std::vector<std::string> known = {"local", "direct", "ssh"};
-  const std::string word(text);
-  if (std::find(known.begin(), known.end(), word) != known.end()) return word;
-  return absl::InvalidArgumentError(
-      fmt::format("'{}' is not local, direct or ssh{}", word, DidYouMean(word, known)));
+absl::StatusOr<std::string> CheckedTransport(std::string_view text) {
+  MUSTER_RETURN_IF_ERROR(nodes::ParseTransports(text).status());
+  return std::string(text);
 }
 
 absl::StatusOr<std::string> ParseText(std::string_view text) {
   return std::string(text);
-}
-
-absl::StatusOr<v1::Inventory> ReadInventory(const JobFlags& flags) {
-  if (flags.hostfile.empty() == flags.host.empty()) {
-    return absl::InvalidArgumentError(
-        "give the machines with one of --hostfile FILE and --host LIST");
-  }
-  const bool from_file = !flags.hostfile.empty();
-  hostfile::Result result =
-      from_file ? hostfile::ReadHostfile(flags.hostfile) : hostfile::ParseHostList(flags.host);
-  if (!result.ok()) {
-    return absl::InvalidArgumentError(
-        hostfile::FormatErrors(from_file ? flags.hostfile : "--host", result.errors));
-  }
-  result.inventory.set_source(from_file ? flags.hostfile : "--host");
-  return std::move(result.inventory);
 }
 
 // --flag NAME[=VALUE] replaces the recipe's flag of that name.
@@ -84,6 +59,33 @@ std::string BinDir() {
   return error ? "" : self.parent_path().string();
 }
 
+// "29500-29600", or one port.
+absl::StatusOr<v1::PortRange> ParsePortRange(std::string_view text) {
+  constexpr uint64_t kMostPort = 65535;
+  const size_t dash = text.find('-');
+  const auto first = ParseNumber(text.substr(0, dash), 1, kMostPort);
+  const auto last =
+      dash == std::string_view::npos ? first : ParseNumber(text.substr(dash + 1), 1, kMostPort);
+  if (!first.ok() || !last.ok() || *first > *last) {
+    return absl::InvalidArgumentError(
+        fmt::format("'{}' is not a range of ports such as 29500-29600 (1 to 65535)", text));
+  }
+  v1::PortRange range;
+  range.set_first(static_cast<uint32_t>(*first));
+  range.set_last(static_cast<uint32_t>(*last));
+  return range;
+}
+
+absl::StatusOr<google::protobuf::Duration> ParseCheckTimeout(std::string_view text) {
+  MUSTER_ASSIGN_OR_RETURN(const absl::Duration parsed, plan::ParseGrace(text));
+  const int64_t ms = absl::ToInt64Milliseconds(parsed);
+  if (ms == 0) return absl::InvalidArgumentError("no time at all: nobody could answer");
+  google::protobuf::Duration duration;
+  duration.set_seconds(ms / 1000);
+  duration.set_nanos(static_cast<int32_t>(ms % 1000 * 1'000'000));
+  return duration;
+}
+
 }  // namespace
 
 void AddJobFlags(CLI::App* app, JobFlags* flags) {
@@ -91,17 +93,14 @@ void AddJobFlags(CLI::App* app, JobFlags* flags) {
   app->add_option("RECIPE", flags->recipe, "TOML job file (docs/recipe.md)")->type_name("FILE");
 
   const std::string machines = "Machines";
-  app->add_option("--hostfile", flags->hostfile, "File with one host a line (docs/hostfile.md)")
-      ->type_name("FILE")
-      ->group(machines);
-  app->add_option("--host", flags->host, "Hosts here instead: HOST[:SLOTS],...")
-      ->type_name("LIST")
-      ->group(machines);
+  AddMachineFlags(app, &flags->machines);
   Size(app, "--nnodes", &overrides->nnodes, machines, "Use only the first N hosts");
   Size(app, "--nproc-per-node", &overrides->nproc_per_node, machines,
        "Ranks a node (default: its slots)");
-  ParsedOption(app, "--transport", &flags->transport, ParseTransport, "local|direct|ssh",
-               "How hosts are reached whose line does not say it")
+  ParsedOption(app, "--transport", &flags->transport, CheckedTransport,
+               "local|direct|openssh|command",
+               "How hosts are reached whose line does not say it (repeatable; docs/transports.md)")
+      ->multi_option_policy(CLI::MultiOptionPolicy::Join)
       ->group(machines);
 
   const std::string sizes = "Sizes";
@@ -139,11 +138,18 @@ void AddJobFlags(CLI::App* app, JobFlags* flags) {
                   "Folder that gets <time>_<name>/ with the logs (default: output)")
       ->type_name("DIR")
       ->group(job);
-  app->add_option("--skip", flags->skip, "Leave out a preflight check (repeatable)")
+  const std::string preflight = "Preflight";
+  app->add_option("--skip", flags->skip, "Leave out a check (repeatable; docs/preflight.md)")
       ->type_name("CHECK")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group(job);
+      ->group(preflight);
+  ParsedOption(app, "--port-range", &flags->port_range, ParsePortRange, "FIRST-LAST",
+               "Ports that firewalls leave open: for MASTER_PORT and for the checks")
+      ->group(preflight);
+  ParsedOption(app, "--check-timeout", &flags->check_timeout, ParseCheckTimeout, "TIME",
+               "How long a host may take for its hello, and again for its answer (10s and 20s)")
+      ->group(preflight);
 }
 
 absl::StatusOr<v1::JobSpec> MakeJobSpec(const JobFlags& flags, const Invocation& invocation) {
@@ -158,8 +164,12 @@ absl::StatusOr<v1::JobSpec> MakeJobSpec(const JobFlags& flags, const Invocation&
                               ? plan::BuildJobSpec(nullptr, overrides, surroundings)
                               : plan::LoadRecipe(flags.recipe, overrides, surroundings));
   MUSTER_RETURN_IF_ERROR(ApplyFlags(flags.flags, &spec));
-  MUSTER_ASSIGN_OR_RETURN(*spec.mutable_inventory(), ReadInventory(flags));
+  MUSTER_ASSIGN_OR_RETURN(*spec.mutable_inventory(), ReadInventory(flags.machines));
   spec.mutable_skip_checks()->Add(flags.skip.begin(), flags.skip.end());
+  MUSTER_RETURN_IF_ERROR(
+      preflight::ValidateSkip({spec.skip_checks().begin(), spec.skip_checks().end()}));
+  if (flags.port_range) *spec.mutable_port_range() = *flags.port_range;
+  if (flags.check_timeout) *spec.mutable_check_timeout() = *flags.check_timeout;
   spec.set_default_transport(flags.transport);
   spec.set_output_root(
       std::filesystem::absolute(flags.output.empty() ? "output" : flags.output).lexically_normal());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "controller/cli/command.h"
+#include "controller/cli/machine_options.h"
 #include "controller/plan/recipe.h"
 #include "muster/v1/job.pb.h"
 
@@ -15,11 +16,12 @@ namespace muster::cli {
 
 struct JobFlags {
   std::string recipe;
-  std::string hostfile;
-  std::string host;
+  MachineFlags machines;
   std::string transport;
   std::string output;  // folder that gets <time>_<name>/
   std::vector<std::string> skip;
+  std::optional<v1::PortRange> port_range;
+  std::optional<google::protobuf::Duration> check_timeout;
   std::vector<std::string> flags;  // NAME or NAME=VALUE of muster-train
   plan::Overrides overrides;
 };

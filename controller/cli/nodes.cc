@@ -3,6 +3,8 @@
 
 #include <memory>
 
+#include "common/clock.h"
+#include "controller/cli/check_view.h"
 #include "controller/cli/client.h"
 #include "controller/cli/command.h"
 #include "controller/cli/connection.h"
@@ -22,7 +24,8 @@ std::string Devices(const v1::WorkerHello& facts) {
 }
 
 std::string NodeTable(const v1::ListNodesResponse& nodes, const Style& style) {
-  Table table({"HOST", "STATE", "TRANSPORT", "CORES", "MEMORY", "DEVICES", "JOBS", "ERROR"});
+  Table table(
+      {"HOST", "STATE", "TRANSPORT", "CORES", "MEMORY", "DEVICES", "CHECKED", "JOBS", "ERROR"});
   table.AlignRight({3, 4});
   for (const v1::Node& node : nodes.nodes()) {
     const std::string state = LinkStateName(node.state());
@@ -32,7 +35,8 @@ std::string NodeTable(const v1::ListNodesResponse& nodes, const Style& style) {
                node.state() == v1::LINK_STATE_UP ? style.Green(state) : style.Yellow(state),
                node.transport(), std::to_string(node.facts().cores()),
                fmt::format("{} GiB", node.facts().memory_bytes() >> 30), Devices(node.facts()),
-               jobs.empty() ? "-" : jobs, EscapeForDisplay(node.error())});
+               LastCheck(node, Clock::Real().RealtimeNs()), jobs.empty() ? "-" : jobs,
+               EscapeForDisplay(node.error())});
   }
   return table.Render(style);
 }

@@ -3,8 +3,12 @@
 #include <absl/status/statusor.h>
 #include <CLI/CLI.hpp>
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
+
+#include "controller/cli/flags.h"
 
 // What the subcommand files share of CLI11.
 
@@ -28,6 +32,20 @@ CLI::Option* ParsedOption(CLI::App* app, const std::string& names, Target* targe
           },
           help)
       ->type_name(value_name);
+}
+
+// A whole number from `low` to `high`.
+template <typename Target>
+CLI::Option* NumberOption(CLI::App* app, const std::string& names, Target* target, uint32_t low,
+                          uint32_t high, const std::string& help) {
+  return ParsedOption(
+      app, names, target,
+      [low, high](std::string_view text) -> absl::StatusOr<uint32_t> {
+        const absl::StatusOr<uint64_t> value = ParseNumber(text, low, high);
+        if (!value.ok()) return value.status();
+        return static_cast<uint32_t>(*value);
+      },
+      "N", help);
 }
 
 inline CLI::Option* JsonFlag(CLI::App* app, bool* json) {

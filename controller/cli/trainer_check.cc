@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
@@ -84,6 +85,11 @@ std::string Complaint(int fd) {
   return out;
 }
 
+// Says how layers lie over a layout, and nothing without one.
+bool IsLayoutFlag(const v1::Flag& flag) {
+  return flag.name().find("pipeline") != std::string::npos || flag.name() == "sequence-parallel";
+}
+
 }  // namespace
 
 absl::Status CheckTrainerFlags(const v1::JobSpec& spec, const v1::Plan& plan) {
@@ -99,6 +105,21 @@ absl::Status CheckTrainerFlags(const v1::JobSpec& spec, const v1::Plan& plan) {
   // A file that is not here may well be on the nodes: preflight looks there.
   if (complaint.starts_with("open ")) return absl::OkStatus();
   return absl::InvalidArgumentError("muster-train: " + complaint);
+}
+
+absl::StatusOr<std::string> TrainerRemark(const v1::JobSpec& spec, const v1::Plan& plan) {
+  const absl::Status strict = CheckTrainerFlags(spec, plan);
+  if (strict.ok()) return "";
+  v1::JobSpec plain = spec;
+  auto& flags = *plain.mutable_flags();
+  flags.erase(std::remove_if(flags.begin(), flags.end(), IsLayoutFlag), flags.end());
+  v1::Parallel& sizes = *plain.mutable_parallel();
+  sizes.Clear();
+  sizes.set_micro_batch(plan.micro_batch());
+  sizes.set_num_microbatches(1);
+  const auto plain_plan = plan::MakePlan(plain);
+  if (!plain_plan.ok() || !CheckTrainerFlags(plain, *plain_plan).ok()) return strict;
+  return std::string(strict.message());
 }
 
 }  // namespace muster::cli

@@ -61,6 +61,15 @@ struct Emit {
   uint64_t job = 0;
   v1::JobEvent event;
 };
+// What preflight found on each host, to be remembered.
+struct RememberChecks {
+  std::vector<v1::NodeCheck> nodes;
+};
+// The end of a check.
+struct CheckDone {
+  uint64_t id = 0;
+  v1::CheckResponse response;
+};
 // The link to a host changed its state: for the node's history.
 struct NoteNode {
   std::string host;
@@ -80,9 +89,9 @@ struct ReportIllegal {
   std::string message;
 };
 
-using Action =
-    std::variant<Connect, Disconnect, Send, StartTimer, CancelTimer, OpenLogs, AbandonLogs,
-                 WritePlan, PersistJob, PersistRank, Emit, NoteNode, Finish, Forget, ReportIllegal>;
+using Action = std::variant<Connect, Disconnect, Send, StartTimer, CancelTimer, OpenLogs,
+                            AbandonLogs, WritePlan, PersistJob, PersistRank, Emit, RememberChecks,
+                            CheckDone, NoteNode, Finish, Forget, ReportIllegal>;
 using Actions = std::vector<Action>;
 
 }  // namespace muster::engine

@@ -22,6 +22,19 @@ bool Needs(const JobRun& job, const std::string& host) {
   return !job.forgotten && job.state != v1::JOB_STATE_QUEUED && FindNode(job, host).has_value();
 }
 
+// What of a hostfile's line says how the host is reached.
+std::string WayTo(const v1::Host& host) {
+  v1::Host way = host;
+  way.clear_slots();
+  way.clear_max_slots();
+  way.clear_line();
+  way.clear_gpus();
+  way.clear_type();
+  way.clear_spare();
+  way.clear_iface();
+  return way.SerializeAsString();
+}
+
 }  // namespace
 
 bool Context::Advance(JobRun& job, JobInput input, std::string_view text) {
@@ -39,6 +52,7 @@ bool Context::Advance(JobRun& job, JobInput input, std::string_view text) {
 
 void Context::Emit(JobRun& job, std::string_view kind, std::string_view text,
                    std::string_view severity, std::string_view host, std::optional<uint32_t> rank) {
+  if (job.check_only) return;  // told in one piece at its end
   v1::JobEvent event;
   event.set_sequence(++job.last_sequence);
   event.set_time_ns(now_ns_);
@@ -72,8 +86,8 @@ bool Context::IsUp(const std::string& host) const {
 
 void Context::Dial(const v1::Host& host, const std::string& default_transport) {
   Link& link = state_.links[host.host()];
-  const bool same_way = link.default_transport == default_transport &&
-                        link.host.SerializeAsString() == host.SerializeAsString();
+  const bool same_way =
+      link.default_transport == default_transport && WayTo(link.host) == WayTo(host);
   if (link.state == v1::LINK_STATE_UP && same_way) return;
   link.host = host;
   link.default_transport = default_transport;
@@ -99,10 +113,11 @@ void Context::ReleaseIdleLinks() {
   for (auto& [host, link] : state_.links) {
     // A link that is up stays for the next job.
     if (link.state != v1::LINK_STATE_LOST && link.state != v1::LINK_STATE_CONNECTING) continue;
-    const bool needed =
-        std::any_of(state_.jobs.begin(), state_.jobs.end(),
-                    [&name = host](const auto& entry) { return Needs(entry.second, name); });
-    if (needed) continue;
+    const auto needs = [&name = host](const auto& entry) { return Needs(entry.second, name); };
+    if (std::any_of(state_.jobs.begin(), state_.jobs.end(), needs) ||
+        std::any_of(state_.checks.begin(), state_.checks.end(), needs)) {
+      continue;
+    }
     if (MoveLink(link, LinkInput::kRelease, "no job needs it")) Do(Disconnect{host});
   }
 }

@@ -31,7 +31,9 @@ class Context {
   void Emit(JobRun& job, std::string_view kind, std::string_view text,
             std::string_view severity = "note", std::string_view host = "",
             std::optional<uint32_t> rank = std::nullopt);
-  void Persist(const JobRun& job) { Do(PersistJob{job.id}); }
+  void Persist(const JobRun& job) {
+    if (!job.check_only) Do(PersistJob{job.id});
+  }
   void ReportIllegal(const JobRun* job, std::string_view message);
 
   // --- timers

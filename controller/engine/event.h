@@ -37,6 +37,12 @@ struct Submitted {
   std::string name;
   std::string output_dir;
 };
+// A preflight alone. An empty command: the hosts as such.
+struct CheckRequested {
+  uint64_t id = 0;
+  v1::JobSpec spec;
+  std::optional<v1::Plan> plan;
+};
 struct LinkUp {
   std::string host;
   v1::WorkerHello hello;
@@ -81,8 +87,8 @@ struct Recovered {
 
 struct Event {
   int64_t time_ns = 0;  // controller's CLOCK_REALTIME when it happened
-  std::variant<Submitted, LinkUp, LinkLost, ProbeAnswered, NodeObserved, TimerFired, StopRequested,
-               LogsComplete, InternalError, Remark, Recovered>
+  std::variant<Submitted, CheckRequested, LinkUp, LinkLost, ProbeAnswered, NodeObserved, TimerFired,
+               StopRequested, LogsComplete, InternalError, Remark, Recovered>
       what;
 };
 

@@ -17,7 +17,9 @@ void OnRecovered(Context& c, const Recovered& event);
 // Starts every queued job whose hosts are free. FIFO for each host.
 void Schedule(Context& c);
 
-// --- preflight_flow.cc: dial, plan, probe, compare
+// --- preflight_flow.cc, asking.cc: dial, plan, probe, compare
+// A check goes through the same as a job, beside the queue: it takes no host from anybody.
+void OnCheckRequested(Context& c, const CheckRequested& event);
 // Makes the job's nodes and dials them; goes on with planning.
 void BeginPlanning(Context& c, JobRun& job);
 // In planning and preflight: whatever can be done now.
@@ -26,8 +28,13 @@ void ContinueChecks(Context& c, JobRun& job);
 void Reject(Context& c, JobRun& job, v1::Cause cause, const std::string& message,
             const std::string& host = "");
 void OnProbeAnswered(Context& c, const ProbeAnswered& event);
-// Names the hosts that did not say hello, or not answer, in time.
+// Goes on without the hosts that did not say hello, or not answer, in time: the others are asked
+// and compared all the same, so that one run names everything that is to be mended.
 void OnChecksTimeout(Context& c, JobRun& job, TimerKind kind);
+// The link to a host of a job in planning or preflight came up, or broke.
+void OnLinkUpInChecks(Context& c, JobRun& job, NodeRun& node);
+void OnLinkLostInChecks(Context& c, JobRun& job, NodeRun& node, const absl::Status& why,
+                        bool was_up);
 
 // --- launch_flow.cc: prepare everywhere, then start everywhere
 void BeginPreparing(Context& c, JobRun& job);

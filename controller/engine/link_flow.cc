@@ -8,32 +8,6 @@
 namespace muster::engine {
 namespace {
 
-// Errors that another try will not mend.
-bool IsHopeless(const absl::Status& why) {
-  return why.code() == absl::StatusCode::kFailedPrecondition ||
-         why.code() == absl::StatusCode::kPermissionDenied ||
-         why.code() == absl::StatusCode::kUnauthenticated ||
-         why.code() == absl::StatusCode::kInvalidArgument;
-}
-
-void LostDuringChecks(Context& c, JobRun& job, NodeRun& node, const absl::Status& why,
-                      bool was_up) {
-  node.probe_id = 0;
-  node.probe.reset();
-  if (IsHopeless(why)) {
-    const auto cause = why.code() == absl::StatusCode::kInvalidArgument
-                           ? v1::CAUSE_INVALID
-                           : v1::CAUSE_PREFLIGHT_FAILED;
-    Reject(c, job, cause, absl::StrCat(node.host.host(), ": ", std::string(why.message())),
-           node.host.host());
-    return;
-  }
-  if (!was_up) return;
-  job.probing = false;
-  c.CancelTimer(job, TimerKind::kProbe);
-  c.StartTimer(job, TimerKind::kConnect, c.state().limits.connect);
-}
-
 void LostDuringRun(Context& c, JobRun& job, NodeRun& node, const absl::Status& why, bool was_up) {
   if (!was_up || node.end) return;
   const std::string& host = node.host.host();
@@ -72,9 +46,7 @@ void OnLinkUp(Context& c, const LinkUp& event) {
         break;
       case v1::JOB_STATE_PLANNING:
       case v1::JOB_STATE_PREFLIGHT:
-        node.probe_id = 0;
-        node.probe.reset();
-        ContinueChecks(c, job);
+        OnLinkUpInChecks(c, job, node);
         break;
       default:
         c.CancelTimer(job, TimerKind::kLost, event.host);
@@ -85,6 +57,10 @@ void OnLinkUp(Context& c, const LinkUp& event) {
         c.SendWish(job, node);
         break;
     }
+  }
+  for (auto& [id, check] : c.state().checks) {
+    const auto index = FindNode(check, event.host);
+    if (!check.forgotten && index) OnLinkUpInChecks(c, check, check.nodes[*index]);
   }
 }
 
@@ -103,10 +79,15 @@ void OnLinkLost(Context& c, const LinkLost& event) {
     node.reached =
         node.reached && job.state != v1::JOB_STATE_PREPARING;  // asked again when it is back
     if (job.state == v1::JOB_STATE_PLANNING || job.state == v1::JOB_STATE_PREFLIGHT) {
-      LostDuringChecks(c, job, node, event.why, was_up);
+      OnLinkLostInChecks(c, job, node, event.why, was_up);
     } else if (job.state != v1::JOB_STATE_QUEUED) {
       LostDuringRun(c, job, node, event.why, was_up);
     }
+  }
+  for (auto& [id, check] : c.state().checks) {
+    const auto index = FindNode(check, event.host);
+    if (!check.forgotten && index)
+      OnLinkLostInChecks(c, check, check.nodes[*index], event.why, was_up);
   }
 }
 

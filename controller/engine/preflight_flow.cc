@@ -1,108 +1,106 @@
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "controller/engine/asking.h"
 #include "controller/engine/flows.h"
 #include "controller/engine/outcome.h"
 #include "controller/engine/rank_spec.h"
-#include "controller/plan/planner.h"
-#include "controller/preflight/probe_plan.h"
 
 namespace muster::engine {
 namespace {
 
+constexpr uint32_t kMostBreaks = 3;
+
 bool InChecks(const JobRun& job) {
-  return job.state == v1::JOB_STATE_PLANNING || job.state == v1::JOB_STATE_PREFLIGHT;
+  return !job.forgotten &&
+         (job.state == v1::JOB_STATE_PLANNING || job.state == v1::JOB_STATE_PREFLIGHT);
 }
 
-bool AllUp(const Context& c, const JobRun& job) {
-  return std::all_of(job.nodes.begin(), job.nodes.end(),
-                     [&](const NodeRun& node) { return c.IsUp(node.host.host()); });
+bool AnyAbsent(const JobRun& job) {
+  return std::any_of(job.nodes.begin(), job.nodes.end(),
+                     [](const NodeRun& node) { return !node.absent.empty(); });
 }
 
-std::string HostList(const std::vector<std::string>& hosts) {
-  constexpr size_t kShown = 8;
-  std::string text;
-  for (size_t i = 0; i < hosts.size() && i < kShown; ++i) {
-    absl::StrAppend(&text, i == 0 ? "" : ", ", hosts[i]);
-  }
-  if (hosts.size() > kShown) absl::StrAppend(&text, " and ", hosts.size() - kShown, " more");
-  return text;
+void EndCheck(Context& c, JobRun& check, const std::vector<preflight::Finding>& findings) {
+  c.CancelTimer(check, TimerKind::kConnect);
+  c.CancelTimer(check, TimerKind::kProbe);
+  CheckDone done{check.id, {}};
+  for (const auto& finding : findings) *done.response.add_findings() = ToProto(finding);
+  for (auto& node : NodeChecks(c, check, findings)) *done.response.add_nodes() = std::move(node);
+  done.response.set_duration_ns(c.now_ns() - check.submitted_ns);
+  c.Do(std::move(done));
+  check.forgotten = true;
 }
 
-// Slots found on the nodes go into the inventory, then the planner decides.
-void MakePlanFromHellos(Context& c, JobRun& job) {
+// Slots found on the nodes go into the inventory, then the planner decides. False: the job has been
+// refused. Without a plan (and without an answer from some host) there is nothing to ask.
+bool MakePlanFromHellos(Context& c, JobRun& job) {
   v1::JobSpec spec = job.spec;
   for (auto& host : *spec.mutable_inventory()->mutable_hosts()) {
     const auto node = FindNode(job, host.host());
     if (!node || host.has_slots()) continue;
     const int devices = c.state().links[host.host()].hello.devices_size();
-    if (devices == 0) {
+    const bool guess = job.check_only || !job.nodes[*node].absent.empty();
+    if (devices == 0 && !guess) {
       Reject(c, job, v1::CAUSE_INVALID,
              absl::StrCat(job.spec.inventory().source(), ":", host.line(), ": ", host.host(),
                           " has no devices, so its number of slots is unknown; write slots=N"),
              host.host());
-      return;
+      return false;
     }
-    host.set_slots(static_cast<uint32_t>(devices));
+    host.set_slots(static_cast<uint32_t>(std::max(devices, 1)));
   }
-  auto plan = plan::MakePlan(spec);
+  auto plan = PlanFor(spec);
   if (!plan.ok()) {
+    if (AnyAbsent(job)) return true;  // its slots would have counted
     Reject(c, job, v1::CAUSE_INVALID, std::string(plan.status().message()));
-    return;
+    return false;
   }
   job.spec = std::move(spec);
   job.plan = *std::move(plan);
   job.name = job.plan->name();
-  job.nodes.clear();
-  for (auto& host : HostsOf(job)) job.nodes.emplace_back().host = std::move(host);
-  for (const auto& warning : job.plan->warnings()) c.Emit(job, "note", warning, "warning");
-  c.Do(WritePlan{job.id});
-}
-
-void SendProbes(Context& c, JobRun& job) {
-  for (size_t i = 0; i < job.nodes.size(); ++i) {
-    NodeRun& node = job.nodes[i];
-    if (node.probe_id != 0 || !c.IsUp(node.host.host())) continue;
-    node.probe_id = ++c.state().last_probe_id;
-    node.probe_sent_ns = c.now_ns();
-    v1::AttachRequest message;
-    *message.mutable_probe() = preflight::MakeProbe(job.spec, *job.plan, static_cast<uint32_t>(i));
-    message.mutable_probe()->set_probe_id(node.probe_id);
-    *message.mutable_probe()->mutable_id() = MakeAttemptId(c.state(), job);
-    c.Do(Send{node.host.host(), std::move(message)});
-  }
-}
-
-std::vector<preflight::NodeFacts> Facts(Context& c, const JobRun& job) {
-  std::vector<preflight::NodeFacts> facts;
-  for (size_t i = 0; i < job.nodes.size(); ++i) {
-    const NodeRun& node = job.nodes[i];
-    preflight::NodeFacts& fact = facts.emplace_back();
-    fact.host = node.host.host();
-    fact.hello = c.state().links[fact.host].hello;
-    fact.probe = *node.probe;
-    fact.clock = node.clock;
-    for (const auto& rank : job.plan->ranks()) {
-      if (rank.node() == i && rank.has_device()) fact.devices.push_back(rank.device());
+  // Those that are absent stay so; the plan has the same hosts in the same order.
+  std::vector<NodeRun> before = std::exchange(job.nodes, {});
+  for (auto& host : HostsOf(job)) {
+    NodeRun& node = job.nodes.emplace_back();
+    node.host = std::move(host);
+    for (const NodeRun& old : before) {
+      if (old.host.host() != node.host.host()) continue;
+      node.absent = old.absent;
+      node.twin = old.twin;
     }
   }
-  return facts;
+  for (const auto& warning : job.plan->warnings()) c.Emit(job, "note", warning, "warning");
+  if (!job.check_only) c.Do(WritePlan{job.id});
+  return true;
 }
 
-// All probes are in: compare, and go on or refuse.
+// Each node's own interface on the way to the others, where the hostfile does not name one.
+void ChooseInterfaces(JobRun& job) {
+  for (size_t i = 0; i < job.nodes.size(); ++i) {
+    const std::string& iface = job.nodes[i].probe->network().iface();
+    if (iface != "lo") job.plan->mutable_nodes(static_cast<int>(i))->set_iface(iface);
+  }
+}
+
+// All answers are in, or given up: compare, and go on or refuse.
 void Compare(Context& c, JobRun& job) {
   preflight::Options options;
   options.skip = {job.spec.skip_checks().begin(), job.spec.skip_checks().end()};
   options.controller_version = c.state().version;
   options.working_dir = job.spec.working_dir();
-  if (job.plan->argv_size() > 0) options.program = job.plan->argv(0);
-  const auto findings = preflight::Check(Facts(c, job), options);
+  options.ports = job.probe_ports;
+  if (job.plan && job.plan->argv_size() > 0) options.program = job.plan->argv(0);
+  const auto findings = preflight::Check(FactsOf(c, job), options);
+  c.Do(RememberChecks{NodeChecks(c, job, findings)});
+  if (job.check_only) {
+    EndCheck(c, job, findings);
+    return;
+  }
   std::string errors;
   std::string host;
   for (const auto& finding : findings) {
@@ -125,6 +123,7 @@ void Compare(Context& c, JobRun& job) {
     return;
   }
   job.master_port = head.port();
+  ChooseInterfaces(job);
   if (const auto status = ValidateRankSpecs(c.state(), job); !status.ok()) {
     Reject(c, job, v1::CAUSE_INVALID, std::string(status.message()));
     return;
@@ -137,14 +136,35 @@ void Compare(Context& c, JobRun& job) {
 
 // An attempt that was stopped too late on a node that is back: its end comes first.
 bool WaitsForOldRanks(const Context& c, const JobRun& job) {
+  if (job.check_only) return false;
   for (const auto& [id, other] : c.state().jobs) {
     if (other.id == job.id || other.forgotten || !IsTerminal(other.state)) continue;
     for (const auto& node : other.nodes) {
-      if (node.goal == v1::GOAL_STOPPED && !node.end && FindNode(job, node.host.host()))
+      const auto mine = FindNode(job, node.host.host());
+      if (node.goal == v1::GOAL_STOPPED && !node.end && mine && job.nodes[*mine].absent.empty())
         return true;
     }
   }
   return false;
+}
+
+// A break spoils what the others have said about that host: all are asked again once it is back.
+void AskAnew(Context& c, JobRun& job) {
+  for (NodeRun& node : job.nodes) {
+    node.probe_id = 0;
+    node.probe.reset();
+  }
+  job.probing = false;
+  c.CancelTimer(job, TimerKind::kProbe);
+  c.StartTimer(job, TimerKind::kConnect, ConnectTimeout(c, job));
+}
+
+// Errors that another try will not mend.
+bool IsHopeless(const absl::Status& why) {
+  return why.code() == absl::StatusCode::kFailedPrecondition ||
+         why.code() == absl::StatusCode::kPermissionDenied ||
+         why.code() == absl::StatusCode::kUnauthenticated ||
+         why.code() == absl::StatusCode::kInvalidArgument;
 }
 
 }  // namespace
@@ -154,36 +174,51 @@ void BeginPlanning(Context& c, JobRun& job) {
   job.probing = false;
   for (auto& host : HostsOf(job)) job.nodes.emplace_back().host = std::move(host);
   for (const auto& node : job.nodes) c.Dial(node.host, job.spec.default_transport());
-  c.StartTimer(job, TimerKind::kConnect, c.state().limits.connect);
+  c.StartTimer(job, TimerKind::kConnect, ConnectTimeout(c, job));
   ContinueChecks(c, job);
 }
 
+void OnCheckRequested(Context& c, const CheckRequested& event) {
+  JobRun& check = c.state().checks[event.id];
+  check.id = event.id;
+  check.check_only = true;
+  check.spec = event.spec;
+  check.plan = event.plan;
+  check.submitted_ns = c.now_ns();
+  if (c.Advance(check, JobInput::kScheduled, "planning")) BeginPlanning(c, check);
+}
+
 void ContinueChecks(Context& c, JobRun& job) {
+  if (!InChecks(job)) return;
+  FindTwins(c, job);
   if (job.state == v1::JOB_STATE_PLANNING) {
     if (!job.plan) {
-      if (!AllUp(c, job)) return;
-      MakePlanFromHellos(c, job);
-      if (job.state != v1::JOB_STATE_PLANNING) return;  // rejected
+      if (!AllConnected(c, job) || !MakePlanFromHellos(c, job)) return;
     }
     const std::string text =
         absl::StrCat("preflight of ", job.nodes.size(), job.nodes.size() == 1 ? " node" : " nodes");
     if (!c.Advance(job, JobInput::kPlanned, text)) return;
   }
-  if (job.state != v1::JOB_STATE_PREFLIGHT) return;
-  SendProbes(c, job);
-  if (!AllUp(c, job)) return;
+  if (!AllConnected(c, job)) return;
+  if (!job.plan) {
+    Compare(c, job);
+    return;
+  }
   if (!job.probing) {
     job.probing = true;
+    SendProbes(c, job);
     c.CancelTimer(job, TimerKind::kConnect);
-    c.StartTimer(job, TimerKind::kProbe, c.state().limits.probe);
+    c.StartTimer(job, TimerKind::kProbe, ProbeTimeout(c, job));
   }
-  const bool answered = std::all_of(job.nodes.begin(), job.nodes.end(),
-                                    [](const NodeRun& node) { return node.probe.has_value(); });
-  if (answered && !WaitsForOldRanks(c, job)) Compare(c, job);
+  if (AllAnswered(job) && !WaitsForOldRanks(c, job)) Compare(c, job);
 }
 
 void Reject(Context& c, JobRun& job, v1::Cause cause, const std::string& message,
             const std::string& host) {
+  if (job.check_only) {
+    EndCheck(c, job, {{"plan", preflight::Severity::kError, host, message, "", ""}});
+    return;
+  }
   job.outcome = MakeOutcome(cause, message, host);
   c.CancelTimer(job, TimerKind::kConnect);
   c.CancelTimer(job, TimerKind::kProbe);
@@ -191,49 +226,75 @@ void Reject(Context& c, JobRun& job, v1::Cause cause, const std::string& message
 }
 
 void OnProbeAnswered(Context& c, const ProbeAnswered& event) {
-  for (auto& [id, job] : c.state().jobs) {
-    if (!InChecks(job)) continue;
-    const auto index = FindNode(job, event.host);
-    if (!index || job.nodes[*index].probe_id != event.result.probe_id()) continue;
-    NodeRun& node = job.nodes[*index];
-    node.probe = event.result;
-    node.boot_id = c.state().links[event.host].hello.boot_id();
-    const int64_t round_trip = c.now_ns() - node.probe_sent_ns;
-    if (round_trip >= 0) {  // else our clock jumped meanwhile
-      node.clock = preflight::ClockOffset{
-          event.result.realtime_ns() - node.probe_sent_ns - round_trip / 2, round_trip / 2};
+  for (auto* const runs : {&c.state().jobs, &c.state().checks}) {
+    for (auto& [id, job] : *runs) {
+      if (!InChecks(job)) continue;
+      const auto index = FindNode(job, event.host);
+      if (!index || job.nodes[*index].probe_id != event.result.probe_id()) continue;
+      NodeRun& node = job.nodes[*index];
+      node.probe = event.result;
+      node.boot_id = c.state().links[event.host].hello.boot_id();
+      if (c.now_ns() >= node.probe_sent_ns) {  // else our clock jumped meanwhile
+        const int64_t answered = event.result.realtime_ns();
+        const int64_t received =
+            event.result.received_ns() != 0 ? event.result.received_ns() : answered;
+        node.clock = preflight::OffsetOf(node.probe_sent_ns, received, answered, c.now_ns());
+      }
+      ContinueChecks(c, job);
+      return;
     }
+  }
+}
+
+void OnLinkUpInChecks(Context& c, JobRun& job, NodeRun& node) {
+  if (InChecks(job) && node.probe_id != 0) AskAnew(c, job);  // the worker was restarted
+  ContinueChecks(c, job);
+}
+
+void OnLinkLostInChecks(Context& c, JobRun& job, NodeRun& node, const absl::Status& why,
+                        bool was_up) {
+  if (!InChecks(job) || !node.absent.empty()) return;
+  if (why.code() == absl::StatusCode::kInvalidArgument && !job.check_only) {
+    Reject(c, job, v1::CAUSE_INVALID,
+           absl::StrCat(node.host.host(), ": ", std::string(why.message())), node.host.host());
+    return;
+  }
+  if (IsHopeless(why)) {
+    node.absent = std::string(why.message());
     ContinueChecks(c, job);
     return;
   }
+  if (!was_up) return;
+  if (++job.breaks > kMostBreaks) {
+    node.absent =
+        absl::StrCat("its link breaks again and again (", std::string(why.message()), ")");
+  }
+  AskAnew(c, job);
+  ContinueChecks(c, job);
 }
 
 void OnChecksTimeout(Context& c, JobRun& job, TimerKind kind) {
   if (!InChecks(job)) return;
-  std::vector<std::string> hosts;
-  std::string details;
-  for (const auto& node : job.nodes) {
+  const bool connect = kind == TimerKind::kConnect;
+  const auto limit = connect ? ConnectTimeout(c, job) : ProbeTimeout(c, job);
+  bool any = false;
+  for (auto& node : job.nodes) {
     const std::string& host = node.host.host();
-    const bool silent = kind == TimerKind::kConnect ? !c.IsUp(host) : !node.probe.has_value();
-    if (!silent) continue;
-    hosts.push_back(host);
+    if (!node.absent.empty() || (connect ? c.IsUp(host) : node.probe.has_value())) continue;
     const auto link = c.state().links.find(host);
     const std::string error = link == c.state().links.end() ? "" : link->second.error;
-    absl::StrAppend(&details, "\n", host, ": ", error.empty() ? "no answer" : error);
+    node.absent = absl::StrCat(
+        connect ? "did not say hello within " : "did not answer the preflight probe within ",
+        limit.count() / 1000.0, " s", error.empty() ? "" : absl::StrCat(" (", error, ")"));
+    any = true;
   }
-  if (hosts.empty()) {
+  if (any) {
+    ContinueChecks(c, job);
+  } else if (!connect) {
     // Every node has answered; what is missing is the end of an older job on one of them.
     Reject(c, job, v1::CAUSE_PREFLIGHT_FAILED,
            "ranks of an earlier job on these hosts could not be stopped in time; see muster nodes");
-    return;
   }
-  const auto limit =
-      kind == TimerKind::kConnect ? c.state().limits.connect : c.state().limits.probe;
-  const char* const what = kind == TimerKind::kConnect
-                               ? " did not say hello within "
-                               : " did not answer the preflight probe within ";
-  Reject(c, job, v1::CAUSE_PREFLIGHT_FAILED,
-         absl::StrCat(HostList(hosts), what, limit.count() / 1000.0, " s", details), hosts.front());
 }
 
 }  // namespace muster::engine

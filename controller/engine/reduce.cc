@@ -9,9 +9,9 @@ namespace muster::engine {
 namespace {
 
 void OnTimer(Context& c, const TimerKey& key) {
-  const auto found = c.state().jobs.find(key.job);
-  if (found == c.state().jobs.end()) return;
-  JobRun& job = found->second;
+  JobRun* const found = FindRun(c.state(), key.job);
+  if (found == nullptr) return;
+  JobRun& job = *found;
   switch (key.kind) {
     case TimerKind::kConnect:
     case TimerKind::kProbe:
@@ -33,6 +33,7 @@ void OnTimer(Context& c, const TimerKey& key) {
 struct Dispatch {
   Context& c;
   void operator()(const Submitted& event) const { OnSubmitted(c, event); }
+  void operator()(const CheckRequested& event) const { OnCheckRequested(c, event); }
   void operator()(const LinkUp& event) const { OnLinkUp(c, event); }
   void operator()(const LinkLost& event) const { OnLinkLost(c, event); }
   void operator()(const ProbeAnswered& event) const { OnProbeAnswered(c, event); }
@@ -49,7 +50,9 @@ struct Dispatch {
 
 Step Reduce(State state, const Event& event) {
   Step step{std::move(state), {}};
-  std::erase_if(step.state.jobs, [](const auto& entry) { return entry.second.forgotten; });
+  const auto forgotten = [](const auto& entry) { return entry.second.forgotten; };
+  std::erase_if(step.state.jobs, forgotten);
+  std::erase_if(step.state.checks, forgotten);
   Context context(step.state, step.actions, event.time_ns);
   std::visit(Dispatch{context}, event.what);
   // A job that waited for an older one's ranks goes on when these are gone.

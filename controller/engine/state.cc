@@ -12,6 +12,8 @@ JobRun Durable(JobRun job) {
     node.probe_id = 0;
     node.probe_sent_ns = 0;
     node.probe.reset();
+    node.absent.clear();
+    node.twin.clear();
   }
   job.waits_for.clear();
   job.probing = false;
@@ -24,7 +26,8 @@ JobRun Durable(JobRun job) {
 v1::AttemptId MakeAttemptId(const State& state, const JobRun& job) {
   v1::AttemptId id;
   id.set_controller_id(state.controller_id);
-  id.set_job_id(absl::StrCat(job.id));
+  id.set_job_id(job.check_only ? absl::StrCat("check-", job.id - kFirstCheck)
+                               : absl::StrCat(job.id));
   id.set_attempt(job.attempt);
   return id;
 }
@@ -48,6 +51,12 @@ std::vector<v1::Host> HostsOf(const JobRun& job) {
     hosts.push_back(host);
   }
   return hosts;
+}
+
+JobRun* FindRun(State& state, uint64_t id) {
+  auto& runs = id >= kFirstCheck ? state.checks : state.jobs;
+  const auto found = runs.find(id);
+  return found == runs.end() ? nullptr : &found->second;
 }
 
 milliseconds GraceOf(const State& state, const JobRun& job) {

@@ -61,6 +61,8 @@ struct NodeRun {
   uint64_t probe_id = 0;  // 0 = not asked on this connection
   int64_t probe_sent_ns = 0;
   std::optional<v1::ProbeResult> probe;
+  std::string absent;  // why preflight waits for it no more
+  std::string twin;    // absent because the worker behind this other host is the same one
 
   // Proved to have ended, or given up on.
   bool settled() const { return end.has_value() || unverified; }
@@ -75,6 +77,7 @@ struct StopReason {
 
 struct JobRun {
   uint64_t id = 0;
+  bool check_only = false;  // `muster check`: ends with its preflight, and is never stored
   v1::JobState state = v1::JOB_STATE_QUEUED;
   v1::JobSpec spec;  // with secrets
   std::optional<v1::Plan> plan;
@@ -95,8 +98,13 @@ struct JobRun {
   std::optional<v1::Outcome> outcome;  // once terminal
   std::string waits_for;               // the last text about waiting in the queue
   bool probing = false;                // the probe's time-out runs
+  uint32_t breaks = 0;                 // of links, during preflight
+  std::string probe_ports;             // that preflight tries between the hosts, for people
   bool forgotten = false;              // erased before the next event
 };
+
+// Checks are numbered apart from jobs.
+inline constexpr uint64_t kFirstCheck = uint64_t{1} << 62;
 
 struct State {
   std::string controller_id;
@@ -104,6 +112,7 @@ struct State {
   Limits limits;
   std::map<std::string, Link> links;  // by host
   std::map<uint64_t, JobRun> jobs;    // every job with something left to do, also on its nodes
+  std::map<uint64_t, JobRun> checks;  // preflights alone; ids from kFirstCheck on
   uint64_t last_probe_id = 0;
 };
 
@@ -118,6 +127,9 @@ std::optional<size_t> FindNode(const JobRun& job, const std::string& host);
 
 // Hosts that the job uses: its plan's, or without a plan the first `nnodes` that are no spares.
 std::vector<v1::Host> HostsOf(const JobRun& job);
+
+// The job or check of this number; null: there is none.
+JobRun* FindRun(State& state, uint64_t id);
 
 // Between SIGTERM and SIGKILL, as the job wishes it.
 milliseconds GraceOf(const State& state, const JobRun& job);

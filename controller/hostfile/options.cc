@@ -19,7 +19,8 @@ namespace muster::hostfile {
 namespace {
 
 constexpr uint32_t kMaxDevice = 4095;
-constexpr std::array<std::string_view, 3> kTransports = {"ssh", "direct", "local"};
+constexpr std::array<std::string_view, 5> kTransports = {"ssh", "openssh", "command",
+                                                         "direct", "local"};
 
 absl::Status BadValue(std::string_view key, std::string_view value, std::string_view why) {
   const bool glued_comment =
@@ -140,7 +141,7 @@ absl::Status SetIface(std::string_view key, std::string_view value, v1::Host& ho
 absl::Status SetTransport(std::string_view key, std::string_view value, v1::Host& host) {
   if (std::find(kTransports.begin(), kTransports.end(), value) == kTransports.end()) {
     return BadValue(key, value,
-                    "transport is ssh, direct or local" +
+                    "transport is ssh, openssh, command, direct or local" +
                         DidYouMean(value, {kTransports.begin(), kTransports.end()}));
   }
   host.set_transport(std::string(value));

@@ -4,9 +4,11 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 
 #include "common/status.h"
 #include "common/unique_fd.h"
+#include "controller/hostfile/allocation.h"
 #include "controller/hostfile/hostfile.h"
 #include "controller/hostfile/text.h"
 
@@ -32,6 +34,17 @@ absl::StatusOr<std::string> ReadSome(const std::string& path) {
 }
 
 }  // namespace
+
+AllocationSources AllocationSources::Real() {
+  AllocationSources out;
+  out.get_env = [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    if (value == nullptr) return std::nullopt;
+    return value;
+  };
+  out.read_file = ReadSome;
+  return out;
+}
 
 Result ReadHostfile(const std::string& path) {
   const absl::StatusOr<std::string> bytes = ReadSome(path);

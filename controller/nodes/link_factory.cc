@@ -1,51 +1,129 @@
 #include "controller/nodes/link_factory.h"
 
-#include <utility>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "common/local_daemon.h"
 #include "common/status.h"
+#include "controller/nodes/command_line.h"
 #include "controller/nodes/dial.h"
-#include "controller/nodes/local_worker.h"
+#include "controller/nodes/dial_command.h"
+#include "controller/nodes/dial_gate.h"
+#include "controller/nodes/remote_command.h"
 #include "controller/nodes/stream_link.h"
 #include "controller/nodes/transport.h"
 
 namespace muster::nodes {
 namespace {
 
-StreamLink::Dialer LocalDialer(const LinkOptions& options, const std::string& host) {
-  LocalWorker worker({.host = host,
-                      .musterd = options.musterd,
-                      .state_parent = options.state_parent,
-                      .start_timeout = options.spawn_timeout});
-  return [worker = std::move(worker)](const StopSignal& stop) mutable { return worker.Dial(stop); };
+constexpr int64_t kMostSshTimeout = 8;
+
+std::string DefaultStateParent() {
+  const char* parent = std::getenv("MUSTER_STATE");
+  if (parent != nullptr && *parent != '\0') return parent;
+  return "/var/tmp/muster-" + std::to_string(getuid());
 }
 
-StreamLink::Dialer DirectDialer(const LinkOptions& options, const Endpoint& endpoint) {
-  return [timeout = options.connect_timeout, endpoint](const StopSignal& stop) {
-    absl::StatusOr<UniqueFd> fd = DialTcp(endpoint.address, endpoint.port, timeout, stop);
-    if (fd.ok() || !absl::IsUnavailable(fd.status())) return fd;
-    return absl::StatusOr<UniqueFd>(absl::UnavailableError(
-        std::string(fd.status().message()) +
-        ": is musterd running there? start it with: musterd --listen " + endpoint.HostPort()));
-  };
+std::string ProgramBeside(const std::string& name) {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? name : (self.parent_path() / name).string();
+}
+
+absl::StatusOr<Connection> Bare(absl::StatusOr<UniqueFd> fd) {
+  if (!fd.ok()) return fd.status();
+  return Connection{*std::move(fd), nullptr};
 }
 
 class LinkFactoryImpl : public LinkFactory {
  public:
-  explicit LinkFactoryImpl(LinkOptions options) : options_(std::move(options)) {}
+  explicit LinkFactoryImpl(LinkOptions options)
+      : options_(std::move(options)),
+        gate_(std::make_shared<DialGate>(options_.parallel_commands)) {
+    if (options_.musterd.empty()) options_.musterd = ProgramBeside("musterd");
+    if (options_.state_parent.empty()) options_.state_parent = DefaultStateParent();
+  }
 
   absl::StatusOr<std::unique_ptr<NodeLink>> Make(const v1::Host& host,
                                                  const std::string& default_transport,
                                                  LinkListener& listener, LogSink& sink) override {
     MUSTER_ASSIGN_OR_RETURN(const Endpoint endpoint, ResolveEndpoint(host, default_transport));
-    const bool local = endpoint.kind == Endpoint::Kind::kLocal;
-    return std::make_unique<StreamLink>(
-        endpoint.host, endpoint.Describe(), local ? endpoint.host : endpoint.HostPort(), options_,
-        local ? LocalDialer(options_, endpoint.host) : DirectDialer(options_, endpoint), listener,
-        sink);
+    std::string place = endpoint.Describe();
+    StreamLink::Dialer dialer;
+    switch (endpoint.kind) {
+      case Endpoint::Kind::kLocal:
+        dialer = LocalDialer(endpoint.host);
+        place = endpoint.host;
+        break;
+      case Endpoint::Kind::kDirect:
+        dialer = DirectDialer(endpoint);
+        place = endpoint.HostPort();
+        break;
+      case Endpoint::Kind::kOpenssh:
+        dialer = CommandDialer(OpensshWords(endpoint.words, host, SshTimeout(), Remote(host)));
+        break;
+      case Endpoint::Kind::kCommand: {
+        auto words = FillTemplate(endpoint.words, host, Remote(host));
+        if (!words.ok()) return Annotate(words.status(), place);
+        dialer = CommandDialer(*std::move(words));
+        break;
+      }
+    }
+    return std::make_unique<StreamLink>(endpoint.host, endpoint.Describe(), place, options_,
+                                        std::move(dialer), listener, sink);
   }
 
  private:
-  const LinkOptions options_;
+  RemoteCommand Remote(const v1::Host& host) const {
+    return {.musterd = options_.musterd, .name = NodeName(host.host())};
+  }
+
+  // ssh gives up before anybody who waits for it, so that it can say why.
+  int SshTimeout() const {
+    const auto limit = std::chrono::duration_cast<std::chrono::seconds>(options_.command_timeout);
+    return static_cast<int>(std::clamp<int64_t>(limit.count() / 2, 1, kMostSshTimeout));
+  }
+
+  StreamLink::Dialer LocalDialer(const std::string& host) const {
+    const LocalDaemon daemon = {.name = NodeName(host),
+                                .state_dir = options_.state_parent + "/" + NodeName(host),
+                                .program = options_.musterd,
+                                .start_timeout = options_.spawn_timeout};
+    return [daemon](const StopSignal& stop) {
+      return Bare(ConnectOrStart(
+          daemon, [&stop](std::chrono::milliseconds pause) { return stop.WaitFor(pause); }));
+    };
+  }
+
+  StreamLink::Dialer DirectDialer(const Endpoint& endpoint) const {
+    return [timeout = options_.connect_timeout, endpoint](const StopSignal& stop) {
+      absl::StatusOr<UniqueFd> fd = DialTcp(endpoint.address, endpoint.port, timeout, stop);
+      if (!absl::IsUnavailable(fd.status())) return Bare(std::move(fd));
+      return absl::StatusOr<Connection>(absl::UnavailableError(
+          std::string(fd.status().message()) +
+          ": is musterd running there? start it with: musterd --listen " + endpoint.HostPort()));
+    };
+  }
+
+  StreamLink::Dialer CommandDialer(std::vector<std::string> words) const {
+    CommandDial dial = {.words = std::move(words),
+                        .timeout = options_.command_timeout,
+                        .musterd = options_.musterd};
+    return [dial = std::move(dial),
+            gate = gate_](const StopSignal& stop) -> absl::StatusOr<Connection> {
+      const DialGate::Place place = gate->Enter(stop);
+      if (!place) return absl::CancelledError("closed");
+      return DialCommand(dial, stop);
+    };
+  }
+
+  LinkOptions options_;
+  const std::shared_ptr<DialGate> gate_;
 };
 
 }  // namespace

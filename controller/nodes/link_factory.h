@@ -10,11 +10,15 @@ namespace muster::nodes {
 
 struct LinkOptions {
   std::string controller_id;  // ControllerHello.controller_id
-  std::string musterd;        // program for `transport=local`; empty: `musterd` beside this program
+  std::string musterd;        // worker program; empty: `musterd` beside this program. Behind ssh
+                              // it is looked for at the same path, then in PATH
   std::string state_parent;   // folder of the nodes' state folders; empty: $MUSTER_STATE or
                               // /var/tmp/muster-<uid>
   std::chrono::milliseconds connect_timeout{
       10'000};  // for the connection and the worker's hello together
+  std::chrono::milliseconds command_timeout{
+      30'000};                  // from the start of ssh or another program to the worker's bridge
+  int parallel_commands = 128;  // so many such programs connect at a time
   std::chrono::milliseconds spawn_timeout{
       10'000};  // from the start of a local musterd to its socket
   std::chrono::milliseconds backoff_initial{100};
@@ -25,9 +29,9 @@ struct LinkOptions {
       8 << 20;  // a node that takes less than this is lost and gets its wish anew
 };
 
-// Links by `transport=local` (a musterd of this machine over its Unix socket, started when none
-// runs) and `transport=direct` (gRPC to a musterd that listens on a loopback address). Immutable;
-// any thread.
+// Links by transport: local (a musterd of this machine over its Unix socket, started when none
+// runs), direct (gRPC to a musterd that listens on a loopback address), openssh and command (a
+// program's stdin and stdout, with `musterd bridge` on the other side). Immutable; any thread.
 std::unique_ptr<LinkFactory> MakeLinkFactory(const LinkOptions& options);
 
 }  // namespace muster::nodes

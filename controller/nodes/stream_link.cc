@@ -56,7 +56,7 @@ void StreamLink::Run() {
 }
 
 absl::Status StreamLink::Connect(bool& up) {
-  MUSTER_ASSIGN_OR_RETURN(UniqueFd connection, dialer_(stop_));
+  MUSTER_ASSIGN_OR_RETURN(Connection connection, dialer_(stop_));
   const auto session =
       std::make_shared<Session>(Session::Options{.host = host_,
                                                  .controller_id = options_.controller_id,
@@ -67,13 +67,16 @@ absl::Status StreamLink::Connect(bool& up) {
     absl::MutexLock lock(&mutex_);
     session_ = session;
   }
-  absl::Status why = session->Run(std::move(connection), stop_, session);
+  absl::Status why = session->Run(std::move(connection.fd), stop_, session);
   {
     absl::MutexLock lock(&mutex_);
     session_.reset();
   }
   up = session->was_up();
-  return why;
+  if (connection.carrier == nullptr || stop_.is_set()) return why;
+  const std::string last_words = connection.carrier->LastWords();
+  if (last_words.empty()) return why;
+  return absl::Status(why.code(), std::string(why.message()) + "; " + last_words);
 }
 
 }  // namespace muster::nodes

@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "common/unique_fd.h"
+#include "controller/nodes/connection.h"
 #include "controller/nodes/link_factory.h"
 #include "controller/nodes/node_link.h"
 #include "controller/nodes/session.h"
@@ -23,7 +23,7 @@ class StreamLink : public NodeLink {
  public:
   // Makes a connection; called on the link's thread, returns soon after `stop` is set. The error is
   // for people.
-  using Dialer = std::function<absl::StatusOr<UniqueFd>(const StopSignal& stop)>;
+  using Dialer = std::function<absl::StatusOr<Connection>(const StopSignal& stop)>;
 
   // `place` begins every reason of OnLost: "127.0.0.3:7465".
   StreamLink(std::string host, std::string description, std::string place, LinkOptions options,

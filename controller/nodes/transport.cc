@@ -2,7 +2,11 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
+
+#include "common/status.h"
 #include "common/suggest.h"
+#include "controller/nodes/command_line.h"
 
 namespace muster::nodes {
 namespace {
@@ -23,14 +27,6 @@ std::string LoopbackAddress(const std::string& host) {
   in6_addr v6{};
   if (inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6)) return host;
   return "";
-}
-
-absl::Status NoSsh(const v1::Host& host) {
-  return absl::InvalidArgumentError(
-      Place(host) +
-      ": this version does not reach hosts over ssh; it reaches hosts by "
-      "transport=local (a musterd on this machine) or by transport=direct on loopback addresses "
-      "(127.0.0.0/8, ::1)");
 }
 
 absl::StatusOr<Endpoint> Direct(const v1::Host& host) {
@@ -54,6 +50,37 @@ absl::StatusOr<Endpoint> Direct(const v1::Host& host) {
   return endpoint;
 }
 
+absl::Status CheckName(const std::string& name) {
+  const auto& names = TransportNames();
+  if (std::find(names.begin(), names.end(), name) != names.end()) return absl::OkStatus();
+  const std::string hint = name == "ssh"
+                               ? "; this version has no ssh of its own, write openssh for yours"
+                               : DidYouMean(name, names);
+  return absl::InvalidArgumentError("unknown transport '" + name + "'" + hint +
+                                    " (known: local, direct, openssh, command)");
+}
+
+// NAME or NAME:WORDS.
+absl::StatusOr<Transport> ParseTransport(std::string_view text) {
+  const size_t colon = text.find(':');
+  Transport transport;
+  transport.name = std::string(text.substr(0, colon));
+  MUSTER_RETURN_IF_ERROR(CheckName(transport.name));
+  const std::string place = "transport '" + std::string(text) + "'";
+  if (colon != std::string_view::npos) {
+    if (transport.name != "openssh" && transport.name != "command") {
+      return absl::InvalidArgumentError(place + " takes no words after ':'");
+    }
+    auto words = SplitWords(text.substr(colon + 1));
+    if (!words.ok()) return Annotate(words.status(), place);
+    transport.words = *std::move(words);
+  }
+  if (transport.name == "command") {
+    MUSTER_RETURN_IF_ERROR(Annotate(CheckTemplate(transport.words), place));
+  }
+  return transport;
+}
+
 }  // namespace
 
 std::string Endpoint::HostPort() const {
@@ -62,27 +89,73 @@ std::string Endpoint::HostPort() const {
 }
 
 std::string Endpoint::Describe() const {
-  return kind == Kind::kLocal ? "local" : "direct " + HostPort();
+  switch (kind) {
+    case Kind::kLocal:
+      return "local";
+    case Kind::kDirect:
+      return "direct " + HostPort();
+    case Kind::kOpenssh:
+      return "openssh " + host;
+    case Kind::kCommand:
+      return "command " + host;
+  }
+  return "";
 }
 
 bool IsLoopback(const std::string& host) {
   return !LoopbackAddress(host).empty();
 }
 
-absl::StatusOr<Endpoint> ResolveEndpoint(const v1::Host& host,
-                                         const std::string& default_transport) {
-  std::string transport = host.has_transport() ? host.transport() : default_transport;
-  if (transport.empty()) transport = IsLoopback(host.host()) ? "local" : "ssh";
-  if (transport == "local") {
-    Endpoint endpoint;
-    endpoint.host = host.host();
-    return endpoint;
+const std::vector<std::string>& TransportNames() {
+  static const std::vector<std::string> names = {"local", "direct", "openssh", "command"};
+  return names;
+}
+
+absl::StatusOr<std::vector<Transport>> ParseTransports(std::string_view text) {
+  std::vector<Transport> transports;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    MUSTER_ASSIGN_OR_RETURN(Transport transport, ParseTransport(text.substr(0, end)));
+    for (const Transport& other : transports) {
+      if (other.name == transport.name) {
+        return absl::InvalidArgumentError("transport " + transport.name + " is given twice");
+      }
+    }
+    transports.push_back(std::move(transport));
+    text.remove_prefix(std::min(end + 1, text.size()));
   }
-  if (transport == "direct") return Direct(host);
-  if (transport == "ssh") return NoSsh(host);
-  return absl::InvalidArgumentError(Place(host) + ": unknown transport '" + transport + "'" +
-                                    DidYouMean(transport, {"local", "direct", "ssh"}) +
-                                    " (known: local, direct)");
+  return transports;
+}
+
+absl::StatusOr<Endpoint> ResolveEndpoint(const v1::Host& host, const std::string& transports) {
+  auto known = ParseTransports(transports);
+  if (!known.ok()) return Annotate(known.status(), Place(host));
+  Transport transport;
+  if (host.has_transport()) {
+    transport.name = host.transport();
+  } else if (!known->empty()) {
+    transport = known->front();
+  } else {
+    transport.name = IsLoopback(host.host()) ? "local" : "openssh";
+  }
+  for (const Transport& other : *known) {
+    if (other.name == transport.name) transport.words = other.words;
+  }
+  if (absl::Status status = CheckName(transport.name); !status.ok()) {
+    return Annotate(status, Place(host));
+  }
+  if (transport.name == "direct") return Direct(host);
+  Endpoint endpoint;
+  endpoint.host = host.host();
+  if (transport.name == "openssh") endpoint.kind = Endpoint::Kind::kOpenssh;
+  if (transport.name == "command") endpoint.kind = Endpoint::Kind::kCommand;
+  endpoint.words = std::move(transport.words);
+  if (transport.name == "command" && endpoint.words.empty()) {
+    return absl::InvalidArgumentError(
+        Place(host) +
+        ": transport=command needs the program: --transport 'command:PROGRAM ... {host} ...'");
+  }
+  return endpoint;
 }
 
 }  // namespace muster::nodes

@@ -90,10 +90,11 @@ void AddDefaults(const v1::Plan& plan, const v1::NodePlan& node, Variables& out)
   out["TORCH_NCCL_ASYNC_ERROR_HANDLING"] = "1";
   out["PYTHONUNBUFFERED"] = "1";  // logs are followed live through pipes and files
   if (node.num_ranks() > 1) out["OMP_NUM_THREADS"] = "1";
-  if (node.host().has_iface()) {
-    out["GLOO_SOCKET_IFNAME"] = node.host().iface();
-    out["NCCL_SOCKET_IFNAME"] =
-        "=" + node.host().iface();  // '=': this name, not names that begin so
+  // What the hostfile says, else what preflight found by the route to the head.
+  const std::string& iface = node.host().has_iface() ? node.host().iface() : node.iface();
+  if (!iface.empty()) {
+    out["GLOO_SOCKET_IFNAME"] = iface;
+    out["NCCL_SOCKET_IFNAME"] = "=" + iface;  // '=': this name, not names that begin so
   } else if (hostfile::IsLoopbackHost(plan.nodes(0).data_addr())) {
     // All "hosts" are this machine. Without it Gloo listens on what the machine's own name resolves
     // to.

@@ -29,9 +29,10 @@ absl::StatusOr<uint32_t> RanksOn(const v1::Host& host, const v1::JobSpec& spec) 
   const uint32_t wanted = spec.nproc_per_node();
   if (!host.has_slots()) {
     if (wanted > 0) return wanted;
+    const bool list = spec.inventory().source() == "--host";
     return absl::FailedPreconditionError(
-        fmt::format("the slots of {} are not known yet: write slots=N there, or --nproc-per-node N",
-                    Name(host, spec.inventory())));
+        fmt::format("the slots of {} are not known yet: write {} there, or --nproc-per-node N",
+                    Name(host, spec.inventory()), list ? host.host() + ":N" : "slots=N"));
   }
   if (wanted == 0) return host.slots();
   if (wanted > host.slots()) {
@@ -84,11 +85,11 @@ uint32_t World(const std::vector<v1::NodePlan>& nodes) {
 }
 
 std::vector<std::string> UsableParts(const std::vector<v1::NodePlan>& nodes,
-                                     const v1::Parallel& parallel) {
+                                     const v1::Parallel& parallel, const ModelShape* model) {
   std::vector<std::string> out;
   for (size_t n = nodes.size(); n-- > 1;) {
     const uint32_t slots = nodes[n].first_rank();
-    if (!Fit(slots, parallel, nullptr)) {
+    if (!Fit(slots, parallel, nullptr, model)) {
       out.push_back(fmt::format("--nnodes {} ({} slots)", n, slots));
       break;
     }
@@ -97,7 +98,7 @@ std::vector<std::string> UsableParts(const std::vector<v1::NodePlan>& nodes,
   for (const v1::NodePlan& node : nodes) each = std::min(each, node.num_ranks());
   for (; each > 0; --each) {
     const auto slots = static_cast<uint32_t>(each * nodes.size());
-    if (slots < World(nodes) && !Fit(slots, parallel, nullptr)) {
+    if (slots < World(nodes) && !Fit(slots, parallel, nullptr, model)) {
       out.push_back(fmt::format("--nproc-per-node {} ({} slots)", each, slots));
       break;
     }

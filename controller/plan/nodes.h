@@ -11,6 +11,8 @@
 
 namespace muster::plan {
 
+struct ModelShape;
+
 // The first `nnodes` hosts that are no spares, in hostfile order, each with `nproc_per_node` ranks
 // or one a slot. InvalidArgument, or FailedPrecondition when a host's slots are not known yet; both
 // name the host and its line.
@@ -21,7 +23,8 @@ uint32_t World(const std::vector<v1::NodePlan>& nodes);
 // "--nnodes 2 (16 slots)", "--nproc-per-node 4 (12 slots)": the largest parts of these nodes that
 // fit `parallel`.
 std::vector<std::string> UsableParts(const std::vector<v1::NodePlan>& nodes,
-                                     const v1::Parallel& parallel);
+                                     const v1::Parallel& parallel,
+                                     const ModelShape* model = nullptr);
 
 // Ranks in Megatron's order tp-cp-dp-pp, tp fastest, over `nodes` in order.
 void PlaceRanks(v1::Plan& plan);

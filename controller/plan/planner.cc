@@ -2,9 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "common/status.h"
+#include "controller/plan/device_memory.h"
 #include "controller/plan/environment.h"
 #include "controller/plan/job_name.h"
+#include "controller/plan/model_shape.h"
+#include "controller/plan/model_warnings.h"
 #include "controller/plan/nodes.h"
 #include "controller/plan/sizes.h"
 #include "controller/plan/templates.h"
@@ -35,15 +40,15 @@ absl::Status CheckCommand(const v1::JobSpec& spec) {
 }
 
 absl::Status MisfitError(const Misfit& misfit, uint32_t world, const v1::Parallel& parallel,
-                         const std::vector<v1::NodePlan>& nodes) {
+                         const std::vector<v1::NodePlan>& nodes, const ModelShape* model) {
   std::string text = misfit.text + ".";
-  const Suggestions suggestions = Suggest(world, parallel, misfit.kind);
-  if (const std::string more = SuggestionText(world, suggestions); !more.empty()) {
+  const Suggestions suggestions = Suggest(world, parallel, misfit.kind, model);
+  if (const std::string more = SuggestionText(world, parallel, suggestions); !more.empty()) {
     text += " " + more;
   }
   if (misfit.kind != Misfit::Kind::kOther) {
     std::string parts;
-    for (const std::string& part : UsableParts(nodes, parallel)) {
+    for (const std::string& part : UsableParts(nodes, parallel, model)) {
       parts += (parts.empty() ? " Parts of these hosts that fit: " : ", ") + part;
     }
     if (!parts.empty()) text += parts + ".";
@@ -51,7 +56,16 @@ absl::Status MisfitError(const Misfit& misfit, uint32_t world, const v1::Paralle
   return absl::InvalidArgumentError(text);
 }
 
-void SetSizes(const Sizes& sizes, v1::Plan& plan) {
+// What the slots are called: devices where that is known, and for a trainer that does not say CPU.
+std::string_view DeviceWord(const v1::JobSpec& spec) {
+  const bool listed = std::any_of(
+      spec.inventory().hosts().begin(), spec.inventory().hosts().end(),
+      [](const v1::Host& host) { return host.gpus_size() > 0 || MemoryOfType(host.type()); });
+  const bool trainer = IsTrainer(spec) && FlagReader(spec).Text("device") != "cpu";
+  return listed || trainer ? "GPU" : "slot";
+}
+
+void SetSizes(const Sizes& sizes, std::string_view device, v1::Plan& plan) {
   plan.set_world(sizes.world);
   plan.set_tp(sizes.tp);
   plan.set_pp(sizes.pp);
@@ -61,7 +75,7 @@ void SetSizes(const Sizes& sizes, v1::Plan& plan) {
   plan.set_micro_batch(sizes.micro_batch);
   plan.set_num_microbatches(sizes.num_microbatches);
   plan.set_global_batch(sizes.global_batch);
-  for (std::string& line : Arithmetic(sizes)) plan.add_arithmetic(std::move(line));
+  for (std::string& line : Arithmetic(sizes, device)) plan.add_arithmetic(std::move(line));
 }
 
 }  // namespace
@@ -77,14 +91,18 @@ absl::StatusOr<v1::Plan> MakePlan(const v1::JobSpec& spec) {
   const v1::Parallel parallel = WithDefaults(given);
   MUSTER_ASSIGN_OR_RETURN(const std::vector<v1::NodePlan> nodes, SelectNodes(spec));
   const uint32_t world = World(nodes);
+  // The planner knows the rules of its own trainer; for other programs they are warnings.
+  const ModelReading reading = ReadModel(spec);
+  const ModelShape* model = reading.shape ? &*reading.shape : nullptr;
+  const ModelShape* binding = IsTrainer(spec) ? model : nullptr;
   Sizes sizes;
-  if (const auto misfit = Fit(world, parallel, &sizes)) {
-    return MisfitError(*misfit, world, parallel, nodes);
+  if (const auto misfit = Fit(world, parallel, &sizes, binding)) {
+    return MisfitError(*misfit, world, parallel, nodes, binding);
   }
 
   v1::Plan plan;
   plan.set_name(JobName(spec, sizes));
-  SetSizes(sizes, plan);
+  SetSizes(sizes, DeviceWord(spec), plan);
   plan.mutable_nodes()->Assign(nodes.begin(), nodes.end());
   PlaceRanks(plan);
   if (IsTrainer(spec)) {
@@ -94,6 +112,9 @@ absl::StatusOr<v1::Plan> MakePlan(const v1::JobSpec& spec) {
   }
   *plan.mutable_env() = spec.env();
   for (std::string& warning : PlanWarnings(plan, spec.inventory())) {
+    plan.add_warnings(std::move(warning));
+  }
+  for (std::string& warning : ModelWarnings(spec, sizes, model)) {
     plan.add_warnings(std::move(warning));
   }
   return plan;

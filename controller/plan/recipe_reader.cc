@@ -1,5 +1,6 @@
 #include "controller/plan/recipe_reader.h"
 
+#include <absl/strings/numbers.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -77,6 +78,24 @@ std::vector<std::string> TableReader::Strings(std::string_view key) {
     out.push_back(item.text);
   }
   return out;
+}
+
+std::optional<double> TableReader::Number(std::string_view key, double low, double high) {
+  const TomlEntry* entry = Find(key);
+  if (entry == nullptr) return std::nullopt;
+  const TomlValue& value = entry->value;
+  double number = 0;
+  if ((value.kind != TomlValue::Kind::kInteger && value.kind != TomlValue::Kind::kFloat) ||
+      !absl::SimpleAtod(value.text, &number)) {
+    WrongType(*entry, "a number");
+    return std::nullopt;
+  }
+  if (!(number >= low && number <= high)) {
+    complaints_.Add(value.at, fmt::format("{} must be a number from {} to {}, not {}", key, low,
+                                          high, value.text));
+    return std::nullopt;
+  }
+  return number;
 }
 
 uint32_t TableReader::Count(std::string_view key) {

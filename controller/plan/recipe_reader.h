@@ -43,6 +43,8 @@ class TableReader {
   const TomlEntry* FindTable(std::string_view key);
   std::string String(std::string_view key);
   std::vector<std::string> Strings(std::string_view key);
+  // A number from `low` to `high`; nothing if absent.
+  std::optional<double> Number(std::string_view key, double low, double high);
   // From 1 to 2^32 - 1; 0 if absent.
   uint32_t Count(std::string_view key);
   void Finish();

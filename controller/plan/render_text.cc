@@ -5,32 +5,15 @@
 #include <algorithm>
 #include <vector>
 
+#include "controller/plan/groups.h"
+#include "controller/plan/rank_table.h"
 #include "controller/plan/render.h"
+#include "controller/plan/text_table.h"
 
 namespace muster::plan {
 namespace {
 
-using Row = std::vector<std::string>;
-
-// Columns as wide as their widest cell; the first `left` columns are flush left, the others right.
-std::string Table(const std::vector<Row>& rows, size_t left) {
-  std::vector<size_t> widths(rows[0].size());
-  for (const Row& row : rows) {
-    for (size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
-  }
-  std::string out;
-  for (const Row& row : rows) {
-    std::string line;
-    for (size_t c = 0; c < row.size(); ++c) {
-      if (c > 0) line += "  ";
-      line += c < left ? fmt::format("{:<{}}", row[c], widths[c])
-                       : fmt::format("{:>{}}", row[c], widths[c]);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + "\n";
-  }
-  return out;
-}
+constexpr uint32_t kFoldAbove = 16;  // ranks
 
 std::string RankRange(const v1::NodePlan& node) {
   const uint32_t last = node.first_rank() + node.num_ranks() - 1;
@@ -43,19 +26,43 @@ std::string NodeTable(const v1::Plan& plan) {
   for (const v1::NodePlan& node : plan.nodes()) {
     rows.push_back({node.host().host(), node.data_addr(), RankRange(node)});
   }
-  return Table(rows, 3);
+  return TextTable(rows, 3);
 }
 
-std::string RankTable(const v1::Plan& plan) {
-  std::vector<Row> rows = {{"host", "rank", "local", "device", "tp", "cp", "dp", "pp"}};
-  for (const v1::RankPlan& rank : plan.ranks()) {
-    rows.push_back({plan.nodes(static_cast<int>(rank.node())).host().host(),
-                    std::to_string(rank.rank()), std::to_string(rank.local_rank()),
-                    rank.has_device() ? std::to_string(rank.device()) : "-",
-                    std::to_string(rank.tp()), std::to_string(rank.cp()), std::to_string(rank.dp()),
-                    std::to_string(rank.pp())});
+// Kinds with the same groups are one row.
+std::string GroupTable(const v1::Plan& plan) {
+  struct Kinds {
+    std::vector<std::string> names;
+    std::vector<std::string> uses;
+    std::vector<std::vector<uint32_t>> groups;
+    GroupSpread spread;
+  };
+  std::vector<Kinds> found;
+  for (const GroupInfo& info : GroupKinds()) {
+    const GroupSpread spread = Spread(plan, info.kind);
+    if (spread.size < 2) continue;
+    auto groups = Groups(plan, info.kind);
+    auto same = std::find_if(found.begin(), found.end(),
+                             [&](const Kinds& kinds) { return kinds.groups == groups; });
+    if (same == found.end()) same = found.insert(found.end(), {{}, {}, std::move(groups), spread});
+    same->names.emplace_back(info.name);
+    if (!info.use.empty()) same->uses.emplace_back(info.use);
   }
-  return Table(rows, 1);
+  std::vector<Row> rows = {{"group", "carries", "for example", "groups", "ranks", "cross hosts"}};
+  for (const Kinds& kinds : found) {
+    const GroupSpread& s = kinds.spread;
+    rows.push_back({absl::StrJoin(kinds.names, ", "), absl::StrJoin(kinds.uses, ", "),
+                    RankList(s.example), std::to_string(s.count), std::to_string(s.size),
+                    s.crossing == 0 ? "-" : fmt::format("{} of {}", s.crossing, s.count)});
+  }
+  return found.empty() ? "" : "\n" + TextTable(rows, 3);
+}
+
+std::string BubbleLine(const v1::Plan& plan) {
+  if (plan.pp() < 2 || plan.num_microbatches() == 0) return "";
+  const Sizes s = SizesOf(plan);
+  return fmt::format("bubble   (PP {0} - 1) / (VP {1} x {2} + PP {0} - 1) = {3:.1f} % of a step\n",
+                     s.pp, s.vp, s.num_microbatches, 100 * BubbleFraction(s));
 }
 
 }  // namespace
@@ -71,16 +78,22 @@ std::string ShellQuoted(const std::string& word) {
   return out + "'";
 }
 
-std::string RenderText(const v1::Plan& plan) {
+std::string RenderText(const v1::Plan& plan, RankRows rows) {
   std::vector<std::string> words;
   for (const std::string& word : plan.argv()) words.push_back(ShellQuoted(word));
-  std::string out = fmt::format("job      {}\nsizes    {}\ncommand  {}\n", plan.name(),
-                                absl::StrJoin(plan.arithmetic(), "; "), absl::StrJoin(words, " "));
+  std::string out = fmt::format("job      {}\nsizes    {}\n{}command  {}\n", plan.name(),
+                                absl::StrJoin(plan.arithmetic(), "; "), BubbleLine(plan),
+                                absl::StrJoin(words, " "));
   for (const v1::EnvVar& variable : plan.env()) {
     out += fmt::format("env      {}={}\n", variable.name(), ShellQuoted(variable.value()));
   }
   out += fmt::format("head     {}\n\n", plan.nodes(0).data_addr());
-  out += NodeTable(plan) + "\n" + RankTable(plan);
+  if (rows == RankRows::kFolded && plan.world() > kFoldAbove) {
+    out += FoldedRankTable(plan) + "(muster plan --all-ranks: every rank; --rank N: all of one)\n";
+  } else {
+    out += NodeTable(plan) + "\n" + WholeRankTable(plan);
+  }
+  out += GroupTable(plan);
   if (plan.warnings_size() > 0) out += "\n";
   for (const std::string& warning : plan.warnings()) out += fmt::format("warning: {}\n", warning);
   return out;

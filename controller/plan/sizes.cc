@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "controller/plan/layer_split.h"
+
 namespace muster::plan {
 namespace {
 
@@ -97,18 +99,22 @@ bool HasBatch(const v1::Parallel& parallel) {
          parallel.num_microbatches() > 0;
 }
 
-std::optional<Misfit> Fit(uint32_t world, const v1::Parallel& parallel, Sizes* out) {
+std::optional<Misfit> Fit(uint32_t world, const v1::Parallel& parallel, Sizes* out,
+                          const ModelShape* model) {
   Sizes sizes;
   if (auto misfit = FitModelParallel(world, parallel, sizes)) return misfit;
   if (auto misfit = FitBatch(parallel, sizes)) return misfit;
+  if (model != nullptr) {
+    if (auto why = CheckModel(*model, sizes)) return Misfit{Misfit::Kind::kModel, *std::move(why)};
+  }
   if (out != nullptr) *out = sizes;
   return std::nullopt;
 }
 
-std::vector<std::string> Arithmetic(const Sizes& sizes) {
+std::vector<std::string> Arithmetic(const Sizes& sizes, std::string_view device) {
   std::vector<std::string> out;
-  out.push_back(fmt::format("{} slots / (TP {} x PP {} x CP {}) = DP {}", sizes.world, sizes.tp,
-                            sizes.pp, sizes.cp, sizes.dp));
+  out.push_back(fmt::format("{} {}{} / (TP {} x PP {} x CP {}) = DP {}", sizes.world, device,
+                            sizes.world == 1 ? "" : "s", sizes.tp, sizes.pp, sizes.cp, sizes.dp));
   if (sizes.global_batch > 0) {
     out.push_back(fmt::format("GBS = MBS {} x {} x DP {} = {}", sizes.micro_batch,
                               sizes.num_microbatches, sizes.dp, sizes.global_batch));

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/v1/job.pb.h"
@@ -11,6 +12,8 @@
 // Pure.
 
 namespace muster::plan {
+
+struct ModelShape;
 
 // Upper bound of a plan: far beyond any hostfile in use, small enough that a slip cannot fill the
 // memory.
@@ -35,6 +38,7 @@ struct Misfit {
     kModelParallel,  // world is no multiple of TP x PP x CP: other slot counts or other sizes would
                      // do
     kBatch,          // the batch does not split evenly: other batch sizes or slot counts would do
+    kModel,          // layers, heads or sequence do not divide: other sizes would do
     kOther,          // something is missing or contradicts itself: only the text helps
   };
   Kind kind = Kind::kOther;
@@ -47,24 +51,38 @@ v1::Parallel WithDefaults(v1::Parallel parallel);
 // True if any batch size is given.
 bool HasBatch(const v1::Parallel& parallel);
 
-// Fills `out` (may be null), or says what does not fit. `parallel` has its defaults.
-std::optional<Misfit> Fit(uint32_t world, const v1::Parallel& parallel, Sizes* out);
+// Fills `out` (may be null), or says what does not fit. `parallel` has its defaults. With a `model`
+// its layers, heads and sequence have to divide too.
+std::optional<Misfit> Fit(uint32_t world, const v1::Parallel& parallel, Sizes* out,
+                          const ModelShape* model = nullptr);
 
-// What is nearest to a misfit and fits; each entry fits by itself, the rest unchanged. At most one
-// below and one above.
+// What is nearest to a misfit and fits; each entry fits by itself, the rest unchanged. Worlds and
+// batches: at most one below and one above. Layouts: at most three, the nearest first; where none
+// fits with this global batch, with the nearest one that does.
 struct Suggestions {
   std::vector<uint32_t> worlds;
-  std::vector<v1::Parallel> layouts;  // other TP, PP, CP
+  std::vector<v1::Parallel> layouts;  // other TP, PP, CP, VP
   std::vector<uint32_t> global_batches;
   std::vector<uint32_t> num_microbatches;
   std::vector<uint32_t> micro_batches;
 };
-Suggestions Suggest(uint32_t world, const v1::Parallel& parallel, Misfit::Kind kind);
+Suggestions Suggest(uint32_t world, const v1::Parallel& parallel, Misfit::Kind kind,
+                    const ModelShape* model = nullptr);
+
+// Every TP x PP x CP (and VP, up to `max_vp`) that `world` divides into and that fits, the other
+// sizes as in `parallel`.
+std::vector<v1::Parallel> AllLayouts(uint32_t world, const v1::Parallel& parallel,
+                                     const ModelShape* model, uint32_t max_vp);
+
+// "TP 4 x PP 8 x CP 1", with " x VP 5" when there are virtual stages.
+std::string LayoutText(const v1::Parallel& parallel);
 
 // "Nearest slot counts: 12 or 16. Nearest sizes for 15 slots: TP 3 x PP 1 x CP 1." or "".
-std::string SuggestionText(uint32_t world, const Suggestions& suggestions);
+std::string SuggestionText(uint32_t world, const v1::Parallel& wanted,
+                           const Suggestions& suggestions);
 
-// "16 slots / (TP 1 x PP 2 x CP 1) = DP 8", "GBS = MBS 1 x 128 x DP 8 = 1024".
-std::vector<std::string> Arithmetic(const Sizes& sizes);
+// "16 GPUs / (TP 1 x PP 2 x CP 1) = DP 8", "GBS = MBS 1 x 128 x DP 8 = 1024". `device`: "GPU" or
+// "slot".
+std::vector<std::string> Arithmetic(const Sizes& sizes, std::string_view device);
 
 }  // namespace muster::plan

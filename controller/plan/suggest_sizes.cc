@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <functional>
 #include <limits>
 #include <tuple>
 
+#include "controller/plan/layer_split.h"
 #include "controller/plan/sizes.h"
 
 // The nearest sizes that fit. Each candidate is put to Fit() itself, so a suggestion can't be
@@ -15,8 +15,8 @@
 namespace muster::plan {
 namespace {
 
-bool Fits(uint32_t world, const v1::Parallel& parallel) {
-  return !Fit(world, parallel, nullptr).has_value();
+bool Fits(uint32_t world, const v1::Parallel& parallel, const ModelShape* model) {
+  return !Fit(world, parallel, nullptr, model).has_value();
 }
 
 // The nearest multiples of `step` on both sides of `value`, from 1 to `max`, that `accept` takes.
@@ -65,33 +65,71 @@ uint64_t ModelParallelSize(const v1::Parallel& p) {
 // Nearest in the product first, then in the number of sizes that change, then in how much they
 // change.
 std::tuple<uint64_t, int, uint64_t> Distance(const v1::Parallel& a, const v1::Parallel& b) {
-  const int changed = (a.tp() != b.tp()) + (a.pp() != b.pp()) + (a.cp() != b.cp());
-  const uint64_t moved =
-      Difference(a.tp(), b.tp()) + Difference(a.pp(), b.pp()) + Difference(a.cp(), b.cp());
+  const int changed =
+      (a.tp() != b.tp()) + (a.pp() != b.pp()) + (a.cp() != b.cp()) + (a.vp() != b.vp());
+  const uint64_t moved = Difference(a.tp(), b.tp()) + Difference(a.pp(), b.pp()) +
+                         Difference(a.cp(), b.cp()) + Difference(a.vp(), b.vp());
   return {Difference(ModelParallelSize(a), ModelParallelSize(b)), changed, moved};
 }
 
-std::vector<v1::Parallel> NearestLayouts(uint32_t world, const v1::Parallel& wanted) {
-  std::array<std::optional<v1::Parallel>, 2> best;  // smaller and larger product
-  const std::vector<uint32_t> divisors = Divisors(world);
-  for (const uint32_t tp : divisors) {
-    for (const uint32_t pp : divisors) {
-      if (world % (uint64_t{tp} * pp) != 0) continue;
-      for (const uint32_t cp : divisors) {
-        if (world % (uint64_t{tp} * pp * cp) != 0) continue;
-        v1::Parallel candidate = wanted;
-        candidate.set_tp(tp);
-        candidate.set_pp(pp);
-        candidate.set_cp(cp);
-        auto& slot = best[ModelParallelSize(candidate) > ModelParallelSize(wanted) ? 1 : 0];
-        if (slot && Distance(*slot, wanted) <= Distance(candidate, wanted)) continue;
-        if (Fits(world, candidate)) slot = candidate;
-      }
-    }
+// The nearest of both sides, or nothing.
+std::optional<uint32_t> Nearest(uint32_t value, const std::vector<uint32_t>& sides) {
+  std::optional<uint32_t> out;
+  for (const uint32_t side : sides) {
+    if (!out || Difference(side, value) < Difference(*out, value)) out = side;
   }
+  return out;
+}
+
+// `layout` with the nearest global batch that fits; nothing if there is none.
+std::optional<v1::Parallel> WithNearestBatch(uint32_t world, v1::Parallel layout,
+                                             const ModelShape* model) {
+  const uint64_t dp = world / ModelParallelSize(layout);
+  const auto accept = [&](uint32_t value) {
+    layout.set_global_batch(value);
+    return Fits(world, layout, model);
+  };
+  const uint32_t wanted = layout.global_batch();
+  const auto batch =
+      Nearest(wanted, NearestMultiples(wanted, layout.micro_batch() * dp,
+                                       std::numeric_limits<uint32_t>::max(), accept));
+  if (!batch) return std::nullopt;
+  layout.set_global_batch(*batch);
+  return layout;
+}
+
+// All layouts whose global batch is theirs to choose.
+std::vector<v1::Parallel> LayoutsOfAnyBatch(uint32_t world, const v1::Parallel& wanted,
+                                            const ModelShape* model) {
+  v1::Parallel open = wanted;
+  open.clear_global_batch();
+  open.clear_micro_batch();
+  std::vector<v1::Parallel> out = AllLayouts(world, open, model, wanted.vp());
+  for (v1::Parallel& layout : out) {
+    layout.set_global_batch(wanted.global_batch());
+    layout.set_micro_batch(wanted.micro_batch());
+  }
+  return out;
+}
+
+std::vector<v1::Parallel> NearestLayouts(uint32_t world, const v1::Parallel& wanted,
+                                         const ModelShape* model) {
+  constexpr size_t kMost = 3;
+  // Virtual stages no larger than wanted: more of them is a different trade.
+  std::vector<v1::Parallel> all = AllLayouts(world, wanted, model, wanted.vp());
+  const bool any_batch = all.empty() && wanted.global_batch() > 0 && wanted.micro_batch() > 0;
+  if (any_batch) all = LayoutsOfAnyBatch(world, wanted, model);
+  std::stable_sort(all.begin(), all.end(), [&](const v1::Parallel& a, const v1::Parallel& b) {
+    return Distance(a, wanted) < Distance(b, wanted);
+  });
   std::vector<v1::Parallel> out;
-  for (auto& candidate : best) {
-    if (candidate) out.push_back(*std::move(candidate));
+  for (v1::Parallel& layout : all) {
+    if (out.size() == kMost) break;
+    if (!any_batch) {
+      out.push_back(std::move(layout));
+    } else if (auto fitting = WithNearestBatch(world, layout, model)) {
+      out.push_back(*std::move(fitting));
+    }
   }
   return out;
 }
@@ -112,14 +150,56 @@ std::string Numbers(std::string_view what, const std::vector<uint32_t>& numbers)
 
 }  // namespace
 
-Suggestions Suggest(uint32_t world, const v1::Parallel& parallel, Misfit::Kind kind) {
+std::vector<v1::Parallel> AllLayouts(uint32_t world, const v1::Parallel& parallel,
+                                     const ModelShape* model, uint32_t max_vp) {
+  constexpr uint32_t kMostVirtual = 256;
+  std::vector<v1::Parallel> out;
+  const std::vector<uint32_t> divisors = Divisors(world);
+  v1::Parallel candidate = parallel;
+  for (const uint32_t tp : divisors) {
+    candidate.set_tp(tp);
+    for (const uint32_t pp : divisors) {
+      if (world % (uint64_t{tp} * pp) != 0) continue;
+      candidate.set_pp(pp);
+      for (const uint32_t cp : divisors) {
+        if (world % (uint64_t{tp} * pp * cp) != 0) continue;
+        candidate.set_cp(cp);
+        const uint32_t most = pp > 1 ? std::clamp(max_vp, 1U, kMostVirtual) : 1;
+        for (uint32_t vp = 1; vp <= most; ++vp) {
+          candidate.set_vp(vp);
+          if (Fits(world, candidate, model)) out.push_back(candidate);
+        }
+      }
+    }
+  }
+  return out;
+}
+
+std::string LayoutText(const v1::Parallel& p) {
+  return fmt::format("TP {} x PP {} x CP {}{}", p.tp(), p.pp(), p.cp(),
+                     p.vp() > 1 ? fmt::format(" x VP {}", p.vp()) : "");
+}
+
+Suggestions Suggest(uint32_t world, const v1::Parallel& parallel, Misfit::Kind kind,
+                    const ModelShape* model) {
   Suggestions out;
   if (kind == Misfit::Kind::kOther) return out;
+  // Where the model does not go into these sizes, no other slot count or batch helps.
+  Sizes sizes;
+  sizes.tp = parallel.tp();
+  sizes.pp = parallel.pp();
+  sizes.cp = parallel.cp();
+  sizes.vp = parallel.vp();
+  if (model != nullptr && CheckModel(*model, sizes)) kind = Misfit::Kind::kModel;
+  if (kind == Misfit::Kind::kModel) {
+    out.layouts = NearestLayouts(world, parallel, model);
+    return out;
+  }
   const uint64_t size = ModelParallelSize(parallel);
-  out.worlds = NearestMultiples(world, size, kMaxWorld,
-                                [&](uint32_t candidate) { return Fits(candidate, parallel); });
+  out.worlds = NearestMultiples(
+      world, size, kMaxWorld, [&](uint32_t candidate) { return Fits(candidate, parallel, model); });
   if (kind == Misfit::Kind::kModelParallel) {
-    out.layouts = NearestLayouts(world, parallel);
+    out.layouts = NearestLayouts(world, parallel, model);
     return out;
   }
   constexpr uint64_t kMax = std::numeric_limits<uint32_t>::max();
@@ -128,7 +208,7 @@ Suggestions Suggest(uint32_t world, const v1::Parallel& parallel, Misfit::Kind k
     return [&, set](uint32_t value) {
       v1::Parallel candidate = parallel;
       set(candidate, value);
-      return Fits(world, candidate);
+      return Fits(world, candidate, model);
     };
   };
   if (parallel.global_batch() > 0) {
@@ -146,14 +226,18 @@ Suggestions Suggest(uint32_t world, const v1::Parallel& parallel, Misfit::Kind k
   return out;
 }
 
-std::string SuggestionText(uint32_t world, const Suggestions& suggestions) {
+std::string SuggestionText(uint32_t world, const v1::Parallel& wanted,
+                           const Suggestions& suggestions) {
   std::string out = Numbers("Nearest global batches", suggestions.global_batches) +
                     Numbers("Nearest numbers of micro-batches", suggestions.num_microbatches) +
                     Numbers("Nearest micro-batches", suggestions.micro_batches) +
                     Numbers("Nearest slot counts", suggestions.worlds);
   std::vector<std::string> layouts;
   for (const v1::Parallel& p : suggestions.layouts) {
-    layouts.push_back(fmt::format("TP {} x PP {} x CP {}", p.tp(), p.pp(), p.cp()));
+    layouts.push_back(LayoutText(p));
+    if (p.global_batch() != wanted.global_batch()) {
+      layouts.back() += fmt::format(" with a global batch of {}", p.global_batch());
+    }
   }
   if (!layouts.empty()) out += fmt::format(" Nearest sizes for {} slots: {}.", world, Or(layouts));
   return out.empty() ? out : out.substr(1);

@@ -175,8 +175,20 @@ absl::StatusOr<v1::StopResponse> Controller::Stop(const v1::StopRequest& request
   return response;
 }
 
+absl::Status Controller::Check(const v1::JobSpec& spec, CheckCallback done) {
+  MUSTER_ASSIGN_OR_RETURN(CheckedSpec checked, CheckCheck(spec));
+  const uint64_t id = engine::kFirstCheck + ++last_check_;
+  engine::CheckRequested request{id, spec, std::move(checked.plan)};
+  const bool posted = loop_->Post([this, id, request = std::move(request), done = std::move(done)] {
+    host_->ExpectCheck(id, done);
+    host_->Handle(request);
+  });
+  return posted ? absl::OkStatus() : Ending();
+}
+
 v1::ListNodesResponse Controller::ListNodes() {
   v1::ListNodesResponse response;
+  const auto checks = reader_->NodeChecks();
   loop_->RunAndWait([&] {
     for (const auto& [host, link] : host_->state().links) {
       v1::Node& node = *response.add_nodes();
@@ -185,6 +197,9 @@ v1::ListNodesResponse Controller::ListNodes() {
       node.set_transport(links_.Describe(host));
       *node.mutable_facts() = link.hello;
       node.set_error(link.error);
+      for (const auto& check : checks.ok() ? *checks : std::vector<v1::NodeCheck>{}) {
+        if (check.host() == host) *node.mutable_last_check() = check;
+      }
       for (const auto& [id, job] : host_->state().jobs) {
         if (!engine::IsTerminal(job.state) && engine::FindNode(job, host))
           node.add_job_ids(absl::StrCat(id));

@@ -50,6 +50,7 @@ class Controller : public api::Backend {
   absl::StatusOr<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request) override;
   absl::StatusOr<v1::Job> GetJob(const std::string& job) override;
   absl::StatusOr<v1::StopResponse> Stop(const v1::StopRequest& request) override;
+  absl::Status Check(const v1::JobSpec& spec, CheckCallback done) override;
   v1::ListNodesResponse ListNodes() override;
   v1::InfoResponse Info() override;
   absl::Status Shutdown(bool force) override;
@@ -81,6 +82,7 @@ class Controller : public api::Backend {
   Watchers watchers_;                 // engine thread
   std::unique_ptr<EngineHost> host_;  // engine thread
   std::atomic<uint64_t> last_job_{0};
+  std::atomic<uint64_t> last_check_{0};
 };
 
 }  // namespace muster::runtime

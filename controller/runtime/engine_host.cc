@@ -50,6 +50,21 @@ struct EngineHost::Recorder {
     host.world_.output.Append(job.output_dir + "/events.jsonl", EventLine(action.event),
                               OwnerOf(job.spec));
   }
+  void operator()(const engine::RememberChecks& action) const {
+    for (const v1::NodeCheck& check : action.nodes) {
+      v1::NodeCheck& kept = host.unsaved_.node_checks[check.host()] = check;
+      kept.clear_hello();  // the link has it
+    }
+  }
+  void operator()(const engine::CheckDone& action) const {
+    Later([&h = host, action] {
+      const auto it = h.checks_.find(action.id);
+      if (it == h.checks_.end()) return;
+      const CheckCallback callback = std::move(it->second);
+      h.checks_.erase(it);
+      callback(action.response);
+    });
+  }
   void operator()(const engine::NoteNode& action) const {
     host.unsaved_.node_history.push_back({action.host, now_ns, action.state, action.text});
   }
@@ -113,6 +128,11 @@ EngineHost::EngineHost(const World& world, const engine::Limits& limits) : world
   state_.limits = limits;
 }
 
+EngineHost::~EngineHost() {
+  for (const auto& [id, callback] : checks_)
+    callback(absl::UnavailableError("the controller is shutting down"));
+}
+
 void EngineHost::Handle(decltype(engine::Event::what) what) {
   const int64_t now_ns = world_.clock.RealtimeNs();
   engine::Step step = engine::Reduce(std::move(state_), {now_ns, std::move(what)});
@@ -137,6 +157,7 @@ absl::Status EngineHost::Commit() {
   for (const auto& [key, rank] : unsaved_.ranks) batch.ranks.push_back(rank);
   batch.events = unsaved_.events;
   batch.node_history = unsaved_.node_history;
+  for (const auto& [host, check] : unsaved_.node_checks) batch.node_checks.push_back(check);
   batch.closed = unsaved_.closed;
   absl::Status status = world_.store.Commit(batch);
   if (status.ok()) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <absl/status/status.h>
+#include <absl/status/statusor.h>
 
 #include <cstdint>
 #include <functional>
@@ -39,6 +40,8 @@ class EngineHost {
     Watchers& watchers;
   };
   EngineHost(const World& world, const engine::Limits& limits);
+  // Checks that have not ended are told so.
+  ~EngineHost();
 
   // Tells the engine. What follows from it happens in Flush().
   void Handle(decltype(engine::Event::what) what);
@@ -48,6 +51,10 @@ class EngineHost {
   void AfterCommit(std::function<void(const absl::Status&)> callback) {
     committed_.push_back(std::move(callback));
   }
+
+  // Told the end of the check that is about to be handed to Handle(), or that it will not come.
+  using CheckCallback = std::function<void(absl::StatusOr<v1::CheckResponse>)>;
+  void ExpectCheck(uint64_t id, CheckCallback callback) { checks_[id] = std::move(callback); }
 
   const engine::State& state() const { return state_; }
   // Events of a job that the engine still has; null for another one, whose events are in the store.
@@ -66,6 +73,7 @@ class EngineHost {
     std::map<std::pair<uint64_t, uint32_t>, store::RankRecord> ranks;
     std::vector<store::EventRecord> events;
     std::vector<store::NodeHistoryRecord> node_history;
+    std::map<std::string, v1::NodeCheck> node_checks;
     std::vector<uint64_t> closed;
   };
   absl::Status Commit();
@@ -81,6 +89,7 @@ class EngineHost {
   std::map<uint64_t, std::vector<v1::JobEvent>> news_;  // for the watchers
   std::map<uint64_t, v1::Job> finals_;
   std::vector<uint64_t> forgotten_;
+  std::map<uint64_t, CheckCallback> checks_;
   bool commit_failed_ = false;
 };
 

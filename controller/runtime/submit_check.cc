@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/status.h"
+#include "controller/engine/asking.h"
 #include "controller/engine/rank_spec.h"
 #include "controller/engine/state.h"
 #include "controller/plan/planner.h"
@@ -14,6 +15,30 @@ namespace muster::runtime {
 namespace {
 
 constexpr int64_t kMaxGraceSeconds = int64_t{7} * 24 * 3600;
+
+constexpr int64_t kMaxCheckTimeoutSeconds = 3600;
+
+absl::Status CheckPreflight(const v1::JobSpec& spec) {
+  if (spec.has_port_range() &&
+      (spec.port_range().first() == 0 || spec.port_range().last() > 65535 ||
+       spec.port_range().first() > spec.port_range().last())) {
+    return absl::InvalidArgumentError(absl::StrCat("port range ", spec.port_range().first(), "-",
+                                                   spec.port_range().last(),
+                                                   ": first to last, within 1 to 65535"));
+  }
+  if (spec.has_check_timeout() &&
+      (spec.check_timeout().seconds() < 0 || spec.check_timeout().nanos() < 0 ||
+       spec.check_timeout().seconds() > kMaxCheckTimeoutSeconds ||
+       (spec.check_timeout().seconds() == 0 && spec.check_timeout().nanos() == 0))) {
+    return absl::InvalidArgumentError(absl::StrCat("a time-out of ", spec.check_timeout().seconds(),
+                                                   " s for preflight: more than 0 s, at most "
+                                                   "an hour"));
+  }
+  if (spec.inventory().hosts().empty()) {
+    return absl::InvalidArgumentError("no hosts: give --hostfile FILE or --host HOST[:SLOTS],...");
+  }
+  return preflight::ValidateSkip({spec.skip_checks().begin(), spec.skip_checks().end()});
+}
 
 absl::Status CheckShape(const v1::JobSpec& spec) {
   if (spec.command().empty() || spec.command(0).empty()) {
@@ -28,11 +53,7 @@ absl::Status CheckShape(const v1::JobSpec& spec) {
     return absl::InvalidArgumentError(
         absl::StrCat("output folder '", spec.output_root(), "': an absolute path is needed"));
   }
-  if (spec.inventory().hosts().empty()) {
-    return absl::InvalidArgumentError("no hosts: give --hostfile FILE or --host HOST[:SLOTS],...");
-  }
-  MUSTER_RETURN_IF_ERROR(
-      preflight::ValidateSkip({spec.skip_checks().begin(), spec.skip_checks().end()}));
+  MUSTER_RETURN_IF_ERROR(CheckPreflight(spec));
   return spec.has_grace() ? CheckGrace(spec.grace()) : absl::OkStatus();
 }
 
@@ -56,6 +77,18 @@ absl::Status CheckGrace(const google::protobuf::Duration& grace) {
     return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("grace of ", grace.seconds(), " s: between 0 s and 7 days is possible"));
+}
+
+absl::StatusOr<CheckedSpec> CheckCheck(const v1::JobSpec& spec) {
+  MUSTER_RETURN_IF_ERROR(CheckPreflight(spec));
+  CheckedSpec checked;
+  auto plan = engine::PlanFor(spec);
+  if (plan.ok()) {
+    checked.plan = *std::move(plan);
+  } else if (plan.status().code() != absl::StatusCode::kFailedPrecondition) {
+    return plan.status();
+  }
+  return checked;
 }
 
 absl::StatusOr<CheckedSpec> CheckSubmit(const v1::JobSpec& spec) {

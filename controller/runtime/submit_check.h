@@ -19,6 +19,9 @@ struct CheckedSpec {
 // mend it. Pure.
 absl::StatusOr<CheckedSpec> CheckSubmit(const v1::JobSpec& spec);
 
+// The same for a check: a command is not needed.
+absl::StatusOr<CheckedSpec> CheckCheck(const v1::JobSpec& spec);
+
 // A grace period of a job or a stop: 0 s to 7 days.
 absl::Status CheckGrace(const google::protobuf::Duration& grace);
 

@@ -137,6 +137,19 @@ absl::StatusOr<std::vector<NodeHistoryRecord>> Reader::NodeHistory(const std::st
   }
 }
 
+absl::StatusOr<std::vector<v1::NodeCheck>> Reader::NodeChecks() const {
+  absl::MutexLock lock(&mutex_);
+  MUSTER_ASSIGN_OR_RETURN(Statement select,
+                          db_.Prepare("SELECT node_check FROM node_checks ORDER BY host"));
+  std::vector<v1::NodeCheck> checks;
+  while (true) {
+    MUSTER_ASSIGN_OR_RETURN(const bool row, select.Step());
+    if (!row) return checks;
+    // What another version wrote is only news of yesterday.
+    if (!checks.emplace_back().ParseFromString(select.Bytes(0))) checks.pop_back();
+  }
+}
+
 absl::StatusOr<std::vector<JobRecord>> Reader::SelectJobs(std::string_view where,
                                                           int64_t value) const {
   MUSTER_ASSIGN_OR_RETURN(

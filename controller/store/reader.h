@@ -35,6 +35,8 @@ class Reader {
   absl::StatusOr<uint64_t> LastJobId() const;
   // Oldest first.
   absl::StatusOr<std::vector<NodeHistoryRecord>> NodeHistory(const std::string& host) const;
+  // What preflight found last, by host name.
+  absl::StatusOr<std::vector<v1::NodeCheck>> NodeChecks() const;
 
  private:
   explicit Reader(Database db) : db_(std::move(db)) {}

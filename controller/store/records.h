@@ -72,11 +72,12 @@ struct Batch {
   std::vector<RankRecord> ranks;
   std::vector<EventRecord> events;
   std::vector<NodeHistoryRecord> node_history;
+  std::vector<v1::NodeCheck> node_checks;
   std::vector<uint64_t> closed;  // jobs that are no longer open
 
   bool empty() const {
     return jobs.empty() && ranks.empty() && events.empty() && node_history.empty() &&
-           closed.empty();
+           node_checks.empty() && closed.empty();
   }
 };
 

@@ -93,6 +93,13 @@ CREATE TABLE node_history (
 ) STRICT;
 CREATE INDEX node_history_by_host ON node_history(host, time_ns);
 )sql",
+    R"sql(
+CREATE TABLE node_checks (            -- what preflight found last on each host
+  host          TEXT PRIMARY KEY,
+  time_ns       INTEGER NOT NULL,
+  node_check    BLOB NOT NULL         -- v1.NodeCheck
+) STRICT, WITHOUT ROWID;
+)sql",
 };
 
 }  // namespace

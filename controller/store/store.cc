@@ -118,6 +118,7 @@ absl::Status Store::PrepareAll() {
       {&put_rank_, "INSERT OR REPLACE INTO ranks VALUES(?,?,?,?,?)"},
       {&put_event_, "INSERT INTO events VALUES(?,?,?,?)"},
       {&put_history_, "INSERT INTO node_history(host,time_ns,state,text) VALUES(?,?,?,?)"},
+      {&put_check_, "INSERT OR REPLACE INTO node_checks VALUES(?,?,?)"},
       {&close_job_, "UPDATE jobs SET open=0 WHERE id=?"},
   };
   for (const auto& [statement, sql] : all) {
@@ -157,6 +158,11 @@ absl::Status Store::Write(const Batch& batch) {
         .Bind(3, entry.state)
         .Bind(4, entry.text);
     MUSTER_RETURN_IF_ERROR(put_history_.Run());
+  }
+  for (const auto& check : batch.node_checks) {
+    put_check_.Bind(1, check.host()).Bind(2, check.time_ns());
+    BindMessage(put_check_, 3, check);
+    MUSTER_RETURN_IF_ERROR(put_check_.Run());
   }
   for (const uint64_t job : batch.closed) {
     MUSTER_RETURN_IF_ERROR(close_job_.Bind(1, static_cast<int64_t>(job)).Run());

@@ -43,6 +43,7 @@ class Store {
   Statement put_rank_;
   Statement put_event_;
   Statement put_history_;
+  Statement put_check_;
   Statement close_job_;
 };
 

@@ -14,14 +14,16 @@ _muster() {
     if [[ -z $command && $word != -* ]]; then command=$word; fi
   done
   case $command in
-    '') _muster_words 'submit plan hosts ps logs stop nodes serve version completion --help --version' ;;
+    '') _muster_words 'submit plan check hosts ps logs stop nodes serve version completion --help --version' ;;
     submit)
       case $prev in
         --hostfile) _muster_files -f; return ;;
         --host) :; return ;;
+        --include) :; return ;;
+        --exclude) :; return ;;
         --nnodes) :; return ;;
         --nproc-per-node) :; return ;;
-        --transport) _muster_words 'local direct ssh'; return ;;
+        --transport) _muster_words 'local direct openssh command'; return ;;
         --tp) :; return ;;
         --pp) :; return ;;
         --cp) :; return ;;
@@ -36,9 +38,11 @@ _muster() {
         --workdir) _muster_files -d; return ;;
         --output) _muster_files -d; return ;;
         --skip) :; return ;;
+        --port-range) :; return ;;
+        --check-timeout) :; return ;;
       esac
       if [[ $cur == -* ]]; then
-        _muster_words '--help --hostfile --host --nnodes --nproc-per-node --transport --tp --pp --cp --vp --micro-batch --global-batch --num-microbatches --name --env --flag --grace --workdir --output --skip --detach --json'
+        _muster_words '--help --hostfile --host --include --exclude --nnodes --nproc-per-node --transport --tp --pp --cp --vp --micro-batch --global-batch --num-microbatches --name --env --flag --grace --workdir --output --skip --port-range --check-timeout --detach --json'
       else
         _muster_files -f
       fi ;;
@@ -46,9 +50,11 @@ _muster() {
       case $prev in
         --hostfile) _muster_files -f; return ;;
         --host) :; return ;;
+        --include) :; return ;;
+        --exclude) :; return ;;
         --nnodes) :; return ;;
         --nproc-per-node) :; return ;;
-        --transport) _muster_words 'local direct ssh'; return ;;
+        --transport) _muster_words 'local direct openssh command'; return ;;
         --tp) :; return ;;
         --pp) :; return ;;
         --cp) :; return ;;
@@ -63,9 +69,47 @@ _muster() {
         --workdir) _muster_files -d; return ;;
         --output) _muster_files -d; return ;;
         --skip) :; return ;;
+        --port-range) :; return ;;
+        --check-timeout) :; return ;;
+        --device-memory) :; return ;;
+        --constants) _muster_files -f; return ;;
+        --top) :; return ;;
+        --rank) :; return ;;
+        --master-port) :; return ;;
       esac
       if [[ $cur == -* ]]; then
-        _muster_words '--help --hostfile --host --nnodes --nproc-per-node --transport --tp --pp --cp --vp --micro-batch --global-batch --num-microbatches --name --env --flag --grace --workdir --output --skip --json'
+        _muster_words '--help --hostfile --host --include --exclude --nnodes --nproc-per-node --transport --tp --pp --cp --vp --micro-batch --global-batch --num-microbatches --name --env --flag --grace --workdir --output --skip --port-range --check-timeout --device-memory --constants --compare --top --all-ranks --rank --script --master-port --json'
+      else
+        _muster_files -f
+      fi ;;
+    check)
+      case $prev in
+        --hostfile) _muster_files -f; return ;;
+        --host) :; return ;;
+        --include) :; return ;;
+        --exclude) :; return ;;
+        --nnodes) :; return ;;
+        --nproc-per-node) :; return ;;
+        --transport) _muster_words 'local direct openssh command'; return ;;
+        --tp) :; return ;;
+        --pp) :; return ;;
+        --cp) :; return ;;
+        --vp) :; return ;;
+        --micro-batch) :; return ;;
+        --global-batch) :; return ;;
+        --num-microbatches) :; return ;;
+        --name) :; return ;;
+        --env) :; return ;;
+        --flag) :; return ;;
+        --grace) :; return ;;
+        --workdir) _muster_files -d; return ;;
+        --output) _muster_files -d; return ;;
+        --skip) :; return ;;
+        --port-range) :; return ;;
+        --check-timeout) :; return ;;
+      esac
+      if [[ $cur == -* ]]; then
+        _muster_words '--help --hostfile --host --include --exclude --nnodes --nproc-per-node --transport --tp --pp --cp --vp --micro-batch --global-batch --num-microbatches --name --env --flag --grace --workdir --output --skip --port-range --check-timeout --verbose --json'
       else
         _muster_files -f
       fi ;;
@@ -73,9 +117,11 @@ _muster() {
       case $prev in
         --hostfile) _muster_files -f; return ;;
         --host) :; return ;;
+        --include) :; return ;;
+        --exclude) :; return ;;
       esac
       if [[ $cur == -* ]]; then
-        _muster_words '--help --hostfile --host --json'
+        _muster_words '--help --hostfile --host --include --exclude --json'
       else
         :
       fi ;;

@@ -40,6 +40,13 @@ class FakeBackend : public Backend {
     response.add_job_ids(request.job());
     return response;
   }
+  absl::Status Check(const v1::JobSpec& spec, CheckCallback done) override {
+    if (spec.inventory().hosts().empty()) return absl::InvalidArgumentError("no hosts");
+    v1::CheckResponse response;
+    response.add_nodes()->set_host(spec.inventory().hosts(0).host());
+    done(std::move(response));
+    return absl::OkStatus();
+  }
   v1::ListNodesResponse ListNodes() override {
     v1::ListNodesResponse response;
     response.add_nodes()->set_host("127.0.0.2");

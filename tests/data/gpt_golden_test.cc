@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -44,11 +45,11 @@ std::optional<int64_t> Size(const json& size) {
 DataConfig ConfigOf(const json& c, const std::filesystem::path& folder) {
   DataConfig config;
   config.mock_data = c["mock"];
-  config.data_path = Words(c["data_path"], folder);
+  config.paths.data_path = Words(c["data_path"], folder);
   if (!c["data_path_per_split"].is_null()) {
-    config.train_data_path = Words(c["data_path_per_split"][0], folder);
-    config.valid_data_path = Words(c["data_path_per_split"][1], folder);
-    config.test_data_path = Words(c["data_path_per_split"][2], folder);
+    config.paths.train_data_path = Words(c["data_path_per_split"][0], folder);
+    config.paths.valid_data_path = Words(c["data_path_per_split"][1], folder);
+    config.paths.test_data_path = Words(c["data_path_per_split"][2], folder);
   }
   if (!c["split"].is_null()) config.split = c["split"];
   config.seq_length = c["sequence_length"];
@@ -59,6 +60,9 @@ DataConfig ConfigOf(const json& c, const std::filesystem::path& folder) {
   config.eod = c["eod"];
   const json& options = c["options"];
   config.eod_mask_loss = options["eod_mask_loss"];
+  config.reset_position_ids = options["reset_position_ids"];
+  config.reset_attention_mask = options["reset_attention_mask"];
+  config.inter_document_masking = options.value("inter_document_masking", false);
   config.drop_last_partial_validation_sequence =
       options.value("drop_last_partial_validation_sequence", true);
   config.add_extra_token_to_sequence = options.value("add_extra_token_to_sequence", true);
@@ -77,9 +81,7 @@ void ExpectIndex(const json& want, const SampleSource& source) {
   ASSERT_NE(gpt, nullptr);
   EXPECT_EQ(gpt->size(), want["length"]);
   EXPECT_EQ(gpt->index().num_epochs, want["epochs"]);
-  const auto& documents = gpt->index().document;
-  ExpectArray(want["document_index"],
-              {reinterpret_cast<const uint8_t*>(documents.data()), documents.size() * 4});
+  ExpectArray(want["document_index"], gpt->index().document.bytes());
   ExpectArray(want["sample_index"], gpt->index().sample.bytes());
   ExpectArray(want["shuffle_index"], gpt->index().shuffle.bytes());
 }
@@ -92,15 +94,55 @@ void ExpectValues(const json& want, const std::vector<int64_t>& got, const std::
   EXPECT_EQ(want["sha256"], testing::Sha256Of<int64_t>(got)) << what;
 }
 
+std::vector<int64_t> Positions(const Sample& sample) {
+  std::vector<int64_t> positions(sample.loss_mask.size());
+  std::iota(positions.begin(), positions.end(), 0);
+  for (const int32_t start : sample.position_starts) {
+    std::iota(positions.begin() + start, positions.end(), 0);
+  }
+  return positions;
+}
+
+// Megatron's attention mask: a byte for each query and key, 1 where the query must not look.
+std::vector<uint8_t> AttentionMask(const Sample& sample) {
+  const auto size = static_cast<int32_t>(sample.loss_mask.size());
+  std::vector<uint8_t> mask;
+  int32_t begin = 0;
+  auto next = sample.attention_starts.begin();
+  for (int32_t query = 0; query < size; ++query) {
+    if (next != sample.attention_starts.end() && *next == query) begin = *next++;
+    for (int32_t key = 0; key < size; ++key) mask.push_back(key < begin || key > query);
+  }
+  return mask;
+}
+
+// Bounds of the documents, as cu_seqlens without repeats.
+std::vector<int32_t> Bounds(const Sample& sample) {
+  std::vector<int32_t> bounds = {0};
+  bounds.insert(bounds.end(), sample.attention_starts.begin(), sample.attention_starts.end());
+  bounds.push_back(static_cast<int32_t>(sample.loss_mask.size()));
+  return bounds;
+}
+
 void ExpectSample(const json& want, const SampleSource& source) {
   const auto seq = static_cast<size_t>(source.seq_length());
   std::vector<int64_t> tokens(seq + 1);
   std::vector<float> mask(seq);
-  source.Get(want["index"], tokens, mask);
+  Sample sample{tokens, mask, {}, {}};
+  source.Read(want["index"], sample);
   const std::string what = "sample " + want["index"].dump();
   ExpectValues(want["tokens"], {tokens.begin(), tokens.end() - 1}, what + " tokens");
   ExpectValues(want["labels"], {tokens.begin() + 1, tokens.end()}, what + " labels");
   ExpectValues(want["loss_mask"], {mask.begin(), mask.end()}, what + " loss mask");
+  ExpectValues(want["position_ids"], Positions(sample), what + " position ids");
+  if (want.contains("attention_mask")) {
+    EXPECT_EQ(want["attention_mask"]["sha256_of_bytes"], testing::Sha256(AttentionMask(sample)));
+  }
+  if (want.contains("cu_seqlens")) {
+    std::vector<int32_t> bounds = want["cu_seqlens"];
+    bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
+    EXPECT_EQ(bounds, Bounds(sample)) << what;
+  }
 }
 
 void ExpectSplit(const json& want, const SampleSource* source) {
@@ -110,11 +152,8 @@ void ExpectSplit(const json& want, const SampleSource* source) {
   if (const auto* blend = dynamic_cast<const BlendedSource*>(source)) {
     ASSERT_EQ(want["datasets"].size(), blend->parts().size());
     const auto& index = blend->index();
-    ExpectArray(want["dataset_index"],
-                {reinterpret_cast<const uint8_t*>(index.dataset.data()), index.dataset.size() * 2});
-    ExpectArray(want["dataset_sample_index"],
-                {reinterpret_cast<const uint8_t*>(index.dataset_sample.data()),
-                 index.dataset_sample.size() * 8});
+    ExpectArray(want["dataset_index"], index.dataset.bytes());
+    ExpectArray(want["dataset_sample_index"], index.dataset_sample.bytes());
     for (size_t i = 0; i < blend->parts().size(); ++i) {
       ExpectIndex(want["datasets"][i], *blend->parts()[i]);
     }

@@ -4,11 +4,9 @@
 
 #include <numeric>
 
-#include "tests/data/golden.h"
+#include "tests/data/tokens.h"
 #include "trainer/data/blend.h"
-#include "trainer/data/data_error.h"
-#include "trainer/data/dataset.h"
-#include "trainer/data/indexed_writer.h"
+#include "trainer/data/index_budget.h"
 #include "trainer/data/sharding.h"
 #include "trainer/data/split.h"
 
@@ -18,42 +16,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class OrderTest : public ::testing::Test {
+class OrderTest : public testing::TokensTest {
  protected:
-  // Documents of the given lengths; tokens count up from 0 through all of them.
-  void Write(const std::vector<int32_t>& lengths) {
-    IndexedWriter writer(prefix_, TokenType::kUint16);
-    std::vector<uint16_t> tokens(
-        static_cast<size_t>(std::accumulate(lengths.begin(), lengths.end(), 0)));
-    std::iota(tokens.begin(), tokens.end(), uint16_t{0});
-    const std::vector<int32_t> ones(lengths.size(), 1);
-    writer.Append({reinterpret_cast<const uint8_t*>(tokens.data()), tokens.size() * 2}, lengths,
-                  ones);
-    writer.Finish();
-    config_.data_path = {prefix_};
-    config_.split = "1";
-  }
-
-  std::vector<int64_t> Tokens(const SampleSource& source, int64_t index) {
-    std::vector<int64_t> tokens(static_cast<size_t>(source.seq_length()) + 1);
-    mask_.resize(tokens.size() - 1);
-    source.Get(index, tokens, mask_);
-    return tokens;
-  }
-
-  std::string Error() const {
-    try {
-      BuildDatasets(config_);
-    } catch (const DataError& error) {
-      return error.what();
-    }
-    return "(no DataError)";
-  }
-
-  testing::TempFolder folder_;
-  std::string prefix_ = (folder_.path() / "x").string();
-  DataConfig config_;
-  std::vector<float> mask_;
+  std::string prefix_ = Prefix("x");
 };
 
 TEST_F(OrderTest, SequentialCutsTheFileInOrder) {
@@ -97,6 +62,99 @@ TEST_F(OrderTest, EodMasksTheLossAfterIt) {
   EXPECT_THAT(mask_, ElementsAre(1, 1, 0, 1));
 }
 
+// EOD at 2 and 3; documents of 4, 0 and 8 tokens.
+TEST_F(OrderTest, BoundariesFollowTheRules) {
+  Write({4, 0, 8});
+  config_.order = DataOrder::kSequential;
+  config_.seq_length = 6;
+  config_.train_samples = 1;
+  config_.eod = 2;
+  std::vector<int64_t> tokens(7);
+  std::vector<float> mask(6);
+  Sample sample{tokens, mask, {}, {}};
+  const auto read = [&] { BuildDatasets(config_).train->Read(0, sample); };
+  read();
+  EXPECT_THAT(sample.position_starts, ElementsAre());
+  EXPECT_THAT(sample.attention_starts, ElementsAre());
+  config_.reset_position_ids = true;
+  read();
+  EXPECT_THAT(sample.position_starts, ElementsAre(3));
+  EXPECT_THAT(sample.attention_starts, ElementsAre());
+  config_.reset_attention_mask = true;
+  read();
+  EXPECT_THAT(sample.attention_starts, ElementsAre(3));
+  config_.inter_document_masking = true;  // the documents themselves, whatever ends them
+  read();
+  EXPECT_THAT(sample.position_starts, ElementsAre(4));
+  EXPECT_THAT(sample.attention_starts, ElementsAre(4));
+  config_.seq_length = 4;  // the next document gives this sample nothing but a label
+  tokens.resize(5);
+  mask.resize(4);
+  sample.tokens = tokens;
+  sample.loss_mask = mask;
+  read();
+  EXPECT_THAT(sample.attention_starts, ElementsAre());
+}
+
+TEST_F(OrderTest, PlainReadsAndPrefetchesGiveWhatMappingGives) {
+  Write({9, 1, 0, 40, 25});
+  config_.seq_length = 8;
+  config_.train_samples = 9;
+  for (const IndexOrder order : {IndexOrder::kMegatron, IndexOrder::kStreamed}) {
+    config_.index_order = order;
+    config_.mmap_bin_files = true;
+    const Datasets mapped = BuildDatasets(config_);
+    config_.mmap_bin_files = false;
+    const Datasets plain = BuildDatasets(config_);
+    for (int64_t i = 0; i < 9; ++i) {
+      plain.train->Prefetch(i);
+      mapped.train->Prefetch(i);
+      EXPECT_EQ(Tokens(*plain.train, i), Tokens(*mapped.train, i));
+    }
+  }
+}
+
+TEST_F(OrderTest, OneDataSetWithAWeightIsABlendUnlessItIsTheSplitsOwn) {
+  Write({60});
+  config_.seq_length = 4;
+  config_.train_samples = 14;
+  config_.paths.data_path = {"3", prefix_};
+  // Built with 0.5 % more: 15 samples; 14 of them are dealt.
+  EXPECT_EQ(BuildDatasets(config_).train->size(), 14);
+  config_.paths.train_data_path = config_.paths.data_path;
+  config_.paths.data_path.clear();
+  EXPECT_EQ(BuildDatasets(config_).train->size(), 14);
+}
+
+TEST_F(OrderTest, TheIndexIsAnnouncedAndRefusedAboveTheLimit) {
+  Write({60});
+  std::vector<std::string> notes;
+  config_.report.note = [&](const std::string& text) { notes.push_back(text); };
+  config_.seq_length = 4;
+  config_.train_samples = 3'000'000'000;  // 200 million epochs of one document
+  EXPECT_THAT(Error(), HasSubstr("needs an index of"));
+  EXPECT_THAT(Error(), HasSubstr("--index-memory allows 8.0 GiB. Give --index-memory 35GiB"));
+  EXPECT_THAT(Error(), HasSubstr("--index-order streamed"));
+  ASSERT_FALSE(notes.empty());
+  EXPECT_THAT(notes.front(), HasSubstr("sample order: Megatron's index of 3000000"));
+  config_.index_order = IndexOrder::kStreamed;
+  notes.clear();
+  EXPECT_EQ(BuildDatasets(config_).train->size(), 3'000'000'000);
+  EXPECT_TRUE(notes.empty());
+}
+
+TEST_F(OrderTest, AnIndexWhoseStartsRunWildIsRefused) {
+  Write({4, 4, 4, 4});
+  config_.seq_length = 4;
+  config_.train_samples = 1;
+  std::string index = testing::ReadFile(prefix_ + ".idx");
+  // The starts of the sequences 1 and 2 are swapped.
+  std::swap_ranges(index.begin() + 34 + 16 + 8, index.begin() + 34 + 16 + 16,
+                   index.begin() + 34 + 16 + 16);
+  testing::WriteFile(prefix_ + ".idx", index);
+  EXPECT_THAT(Error(), HasSubstr("x.idx, offset 50: sequence 0 has 4 tokens of 2 bytes"));
+}
+
 TEST_F(OrderTest, ATokenBeyondTheVocabularyIsNamed) {
   Write({5, 5});
   config_.seq_length = 4;
@@ -130,10 +188,10 @@ TEST_F(OrderTest, RefusalsNameTheCause) {
   EXPECT_THAT(Error(), HasSubstr("the split holds 10 tokens; one sample needs 65"));
   config_.order = DataOrder::kShuffled;
   config_.index_memory = 4;
-  EXPECT_THAT(Error(), HasSubstr("--data-order sequential"));
-  config_.data_path = {"0.5", prefix_, "many", prefix_};
+  EXPECT_THAT(Error(), HasSubstr("--index-order streamed"));
+  config_.paths.data_path = {"0.5", prefix_, "many", prefix_};
   EXPECT_THAT(Error(), HasSubstr("'many' stands where a weight is expected"));
-  config_.data_path.clear();
+  config_.paths.data_path.clear();
   EXPECT_THAT(Error(), HasSubstr("no data"));
 }
 

@@ -24,10 +24,17 @@ v1::WorkerHello FakeNode::Hello() const {
   hello.set_protocol(1);
   hello.set_version("0.1.0");
   hello.set_node_name(host_);
-  hello.set_boot_id(boot_id_.empty() ? "boot-" + host_ : boot_id_);
+  hello.set_boot_id(!faults.boot_id.empty() ? faults.boot_id
+                    : boot_id_.empty()      ? "boot-" + host_
+                                            : boot_id_);
   for (uint64_t i = 0; i < faults.devices.value_or(0); ++i)
     hello.add_devices()->set_index(static_cast<uint32_t>(i));
   return hello;
+}
+
+std::optional<v1::ProbeResult> FakeNode::AnswerUnlessSilent(const v1::Probe& probe) {
+  if (faults.silent) return std::nullopt;
+  return Answer(probe);
 }
 
 v1::ProbeResult FakeNode::Answer(const v1::Probe& probe) {
@@ -41,6 +48,14 @@ v1::ProbeResult FakeNode::Answer(const v1::Probe& probe) {
   if (probe.want_port() && faults.port_error.empty()) result.set_port(29500);
   result.set_port_error(probe.want_port() ? faults.port_error : "");
   result.set_disk_free_bytes(uint64_t{1} << 40);
+  for (const v1::NetworkPeer& peer : probe.network().connect()) {
+    v1::PeerResult& reached = *result.mutable_network()->add_connected();
+    reached.set_node(peer.node());
+    reached.set_address(peer.address());
+    if (faults.unreachable.contains(peer.node())) reached.set_error("connection refused");
+  }
+  if (probe.has_network()) result.mutable_network()->set_iface("eth-" + host_);
+  ++probes_answered_;
   return result;
 }
 

@@ -21,6 +21,9 @@ class FakeNode {
     std::string start_error;           // of its ranks, found at their start
     std::string program_error;         // of probes
     std::string port_error;            // of probes
+    std::string boot_id;               // instead of its own
+    bool silent = false;               // probes are not answered
+    std::set<uint32_t> unreachable;    // nodes that this one can't connect to
     std::set<uint32_t> survives_stop;  // ranks in state D: no signal ends them
     std::optional<uint64_t> devices;   // number of devices; absent: none
   };
@@ -32,6 +35,8 @@ class FakeNode {
 
   v1::WorkerHello Hello() const;
   v1::ProbeResult Answer(const v1::Probe& probe);
+  std::optional<v1::ProbeResult> AnswerUnlessSilent(const v1::Probe& probe);
+  int probes_answered() const { return probes_answered_; }
   // A wish arrives; what the node then reports.
   v1::Observed Apply(const v1::Desired& wish);
 
@@ -78,6 +83,7 @@ class FakeNode {
   std::map<uint32_t, v1::RankSpec> specs_;
   std::vector<std::string> accepted_;
   double last_grace_seconds_ = -1;
+  int probes_answered_ = 0;
 };
 
 }  // namespace muster::testing

@@ -58,6 +58,13 @@ uint64_t Simulation::SubmitSpec(v1::JobSpec spec, bool planned) {
   return last_job_;
 }
 
+uint64_t Simulation::CheckHosts(const std::vector<std::string>& hosts) {
+  v1::JobSpec spec;
+  for (const auto& name : hosts) spec.mutable_inventory()->add_hosts()->set_host(name);
+  Handle(engine::CheckRequested{++last_check_, std::move(spec), std::nullopt});
+  return last_check_;
+}
+
 void Simulation::Stop(uint64_t job, std::optional<engine::milliseconds> grace) {
   Handle(engine::StopRequested{job, grace});
 }
@@ -89,6 +96,11 @@ void Simulation::Persist(const engine::Action& action) {
     store_[emit->job].last_sequence = emit->event.sequence();
   } else if (const auto* forget = std::get_if<engine::Forget>(&action)) {
     store_.erase(forget->job);
+  } else if (const auto* checks = std::get_if<engine::RememberChecks>(&action)) {
+    for (const auto& check : checks->nodes) remembered_[check.host()] = check;
+  } else if (const auto* done = std::get_if<engine::CheckDone>(&action)) {
+    if (!checks_done_.emplace(done->id, done->response).second)
+      violations_.push_back("a check ended twice");
   }
 }
 
@@ -216,7 +228,9 @@ void Simulation::Receive(const std::string& name) {
   host.down.pop_front();
   if (message.has_desired()) Report(name, host.node.Apply(message.desired()));
   if (message.has_probe()) {
-    auto result = host.node.Answer(message.probe());
+    auto answer = host.node.AnswerUnlessSilent(message.probe());
+    if (!answer) return;
+    auto result = *std::move(answer);
     result.set_realtime_ns(now_ns);
     *host.up_queue.emplace_back().mutable_probe_result() = std::move(result);
   }

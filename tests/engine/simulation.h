@@ -25,6 +25,13 @@ class Simulation {
                   const std::vector<std::string>& skip_checks = {});
   // The same without a plan: slots are those of the nodes' devices.
   uint64_t SubmitUnplanned(const std::vector<std::string>& hosts);
+  // A check of these hosts, without a command.
+  uint64_t CheckHosts(const std::vector<std::string>& hosts);
+  // What a check ended with; nothing while it goes on.
+  std::optional<v1::CheckResponse> CheckResult(uint64_t check) const {
+    const auto it = checks_done_.find(check);
+    return it == checks_done_.end() ? std::nullopt : std::optional(it->second);
+  }
   void Stop(uint64_t job, std::optional<engine::milliseconds> grace = std::nullopt);
   // The controller is killed and started again: what was not persisted is gone.
   void Restart();
@@ -53,6 +60,7 @@ class Simulation {
   const std::vector<v1::JobEvent>& events(uint64_t job) { return events_[job]; }
   bool HasEvent(uint64_t job, const std::string& text);
   bool HasTimer(engine::TimerKind kind) const;
+  const std::map<std::string, v1::NodeCheck>& remembered() const { return remembered_; }
   bool HasJob(uint64_t id) const { return jobs_.contains(id); }
   const std::vector<std::string>& violations() const { return violations_; }
   int64_t now_ns = 1'000'000'000;
@@ -93,8 +101,11 @@ class Simulation {
   std::set<uint64_t> logs_open_;
   std::set<uint64_t> logs_complete_;
   std::set<uint64_t> finished_;
+  std::map<uint64_t, v1::CheckResponse> checks_done_;
+  std::map<std::string, v1::NodeCheck> remembered_;  // by host
   std::vector<std::string> violations_;
   uint64_t last_job_ = 0;
+  uint64_t last_check_ = engine::kFirstCheck;
 };
 
 }  // namespace muster::testing

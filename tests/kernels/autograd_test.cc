@@ -125,6 +125,39 @@ TEST_P(AutogradTest, AttentionWithSharedKeyAndValueHeads) {
   ExpectNear(gradient.dv_BSGD, v64.grad(), "dv");
 }
 
+TEST_P(AutogradTest, AttentionWithinSegmentsIsAttentionUnderTheirMask) {
+  const int64_t B = 2, H = 6, G = 2, S = 33, D = 8;
+  const std::vector<int32_t> cu_seqlens = {0, 1, 20, 33, 50, 66};  // every row begins a segment
+  const at::Tensor q = Random({B, S, H, D}), k = Random({B, S, G, D}), v = Random({B, S, G, D});
+  const at::Tensor dout = Random({B, S, H, D});
+  const AttentionResult result = AttentionForward(q, k, v, cu_seqlens);
+  const AttentionGradient gradient = AttentionBackward(dout, q, k, v, result, cu_seqlens);
+
+  // All tokens in a row, and a mask that hides later tokens and those of other segments.
+  at::Tensor hidden = at::ones({B * S, B * S}, at::kBool);
+  for (size_t i = 0; i + 1 < cu_seqlens.size(); ++i) {
+    const int64_t begin = cu_seqlens[i], size = cu_seqlens[i + 1] - begin;
+    hidden.narrow(0, begin, size)
+        .narrow(1, begin, size)
+        .copy_(at::ones({size, size}, at::kBool).triu(1));
+  }
+  const at::Tensor q64 = Leaf(q), k64 = Leaf(k), v64 = Leaf(v);
+  const auto heads_first = [&](const at::Tensor& heads) {
+    return heads.repeat_interleave(H / heads.size(2), 2).view({B * S, H, D}).transpose(0, 1);
+  };
+  const at::Tensor scores = heads_first(q64)
+                                .matmul(heads_first(k64).transpose(-1, -2))
+                                .div(std::sqrt(static_cast<double>(D)))
+                                .masked_fill(hidden, -std::numeric_limits<double>::infinity());
+  const at::Tensor out64 =
+      scores.softmax(-1).matmul(heads_first(v64)).transpose(0, 1).reshape({B, S, H, D});
+  out64.backward(dout.to(at::kDouble));
+  ExpectNear(result.out_BSHD, out64, "out");
+  ExpectNear(gradient.dq_BSHD, q64.grad(), "dq");
+  ExpectNear(gradient.dk_BSGD, k64.grad(), "dk");
+  ExpectNear(gradient.dv_BSGD, v64.grad(), "dv");
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, AutogradTest,
                          ::testing::Values(at::kDouble, at::kFloat, at::kBFloat16),
                          [](const auto& instance) { return c10::toString(instance.param); });

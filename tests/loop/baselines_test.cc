@@ -15,10 +15,12 @@ class Counting : public data::SampleSource {
  public:
   int64_t size() const override { return 2; }
   int64_t seq_length() const override { return 3; }
-  void Get(int64_t index, std::span<int64_t> tokens, std::span<float> mask) const override {
-    for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = index + static_cast<int64_t>(i);
-    for (float& m : mask) m = 1;
-    mask.back() = 0;
+  void Read(int64_t index, data::Sample& sample) const override {
+    for (size_t i = 0; i < sample.tokens.size(); ++i) {
+      sample.tokens[i] = index + static_cast<int64_t>(i);
+    }
+    for (float& m : sample.loss_mask) m = 1;
+    sample.loss_mask.back() = 0;
   }
 };
 

@@ -266,7 +266,7 @@ TEST_F(LocalLinkTest, ReachesADaemonByItsSocket) {
 TEST_F(LocalLinkTest, StartsADaemonWhenNoneRuns) {
   const std::string folder = options_.state_parent + "/127.0.0.3";
   std::filesystem::create_directory(folder);
-  Script("echo \"$MUSTER_STATE $*\" > " + folder + "/started\n");
+  Script("echo \"$*\" > " + folder + "/started\n");
   const auto link = LocalLink("127.0.0.3");
   while (!std::filesystem::exists(folder + "/started")) {
     std::this_thread::sleep_for(milliseconds(5));
@@ -278,7 +278,7 @@ TEST_F(LocalLinkTest, StartsADaemonWhenNoneRuns) {
   char line[500] = {};
   EXPECT_NE(fgets(line, sizeof line, file), nullptr);
   fclose(file);
-  EXPECT_EQ(line, options_.state_parent + " --name 127.0.0.3 --background\n");
+  EXPECT_EQ(line, "--name 127.0.0.3 --state-dir " + folder + " --background\n");
 }
 
 TEST_F(LocalLinkTest, TellsWhyADaemonDidNotStart) {

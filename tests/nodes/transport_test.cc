@@ -53,20 +53,55 @@ TEST(TransportTest, PlaintextStaysOnTheLoopback) {
   }
 }
 
-TEST(TransportTest, SshIsRefusedWithTheWayOut) {
-  for (const auto& host : {MakeHost("node1"), MakeHost("127.0.0.2", "ssh")}) {
-    const auto endpoint = ResolveEndpoint(host, "");
-    ASSERT_TRUE(absl::IsInvalidArgument(endpoint.status()));
-    EXPECT_NE(endpoint.status().message().find("transport=local"), std::string::npos);
-    EXPECT_NE(endpoint.status().message().find("transport=direct"), std::string::npos);
-    EXPECT_NE(endpoint.status().message().find("line 3"), std::string::npos);
-  }
+TEST(TransportTest, OtherHostsAreReachedByTheUsersSsh) {
+  EXPECT_EQ(Describe(MakeHost("node1")), "openssh node1");
+  EXPECT_EQ(Describe(MakeHost("10.0.0.7")), "openssh 10.0.0.7");
+  EXPECT_EQ(Describe(MakeHost("127.0.0.2", "openssh")), "openssh 127.0.0.2");
+}
+
+TEST(TransportTest, AHostsTransportTakesItsWordsFromTheCommandLine) {
+  const auto words = [](const v1::Host& host, const std::string& text) {
+    const auto endpoint = ResolveEndpoint(host, text);
+    EXPECT_TRUE(endpoint.ok()) << endpoint.status();
+    return endpoint.ok() ? endpoint->words : std::vector<std::string>();
+  };
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(words(MakeHost("n", "openssh"), "openssh:-F 'my file'"), (Words{"-F", "my file"}));
+  EXPECT_EQ(words(MakeHost("n"), "openssh:-F x"), (Words{"-F", "x"}));
+  EXPECT_EQ(words(MakeHost("n", "openssh"), "command:docker exec -i {host}"), Words());
+  EXPECT_EQ(words(MakeHost("n", "command"), "command:docker exec -i {host}"),
+            (Words{"docker", "exec", "-i", "{host}"}));
+  EXPECT_EQ(words(MakeHost("n", "local"), "command:docker exec -i {host}"), Words());
+  const std::string both = "openssh:-F x\ncommand:docker exec -i {host}";
+  EXPECT_EQ(words(MakeHost("n"), both), (Words{"-F", "x"}));
+  EXPECT_EQ(words(MakeHost("n", "openssh"), both), (Words{"-F", "x"}));
+  EXPECT_EQ(words(MakeHost("n", "command"), both), (Words{"docker", "exec", "-i", "{host}"}));
+}
+
+TEST(TransportTest, WhatATransportCanNotBe) {
+  EXPECT_EQ(Describe(MakeHost("node1", "command")),
+            "line 3: host node1: transport=command needs the program: --transport "
+            "'command:PROGRAM ... {host} ...'");
+  EXPECT_EQ(
+      Describe(MakeHost("node1", "ssh")),
+      "line 3: host node1: unknown transport 'ssh'; this version has no ssh of its own, write "
+      "openssh for yours (known: local, direct, openssh, command)");
+  EXPECT_EQ(
+      Describe(MakeHost("node1"), "command:docker exec"),
+      "line 3: host node1: transport 'command:docker exec': no {host} in it: every host would "
+      "lead to the same machine");
+  EXPECT_EQ(Describe(MakeHost("node1"), "local:x"),
+            "line 3: host node1: transport 'local:x' takes no words after ':'");
+  EXPECT_EQ(Describe(MakeHost("node1"), "openssh\nopenssh:-J x"),
+            "line 3: host node1: transport openssh is given twice");
+  EXPECT_EQ(Describe(MakeHost("node1"), "openssh:-F 'x"),
+            "line 3: host node1: transport 'openssh:-F 'x': a quote ' is not closed");
 }
 
 TEST(TransportTest, UnknownTransportAndPort) {
   EXPECT_EQ(Describe(MakeHost("127.0.0.2", "drect")),
             "line 3: host 127.0.0.2: unknown transport 'drect'; did you mean 'direct'? (known: "
-            "local, direct)");
+            "local, direct, openssh, command)");
   v1::Host host = MakeHost("127.0.0.2", "direct");
   host.set_worker_port(0);
   EXPECT_EQ(Describe(host), "line 3: host 127.0.0.2: worker_port=0 is not in 1 to 65535");

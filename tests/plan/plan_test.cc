@@ -19,7 +19,7 @@ TEST(MakePlan, ComputesDpAndGbsWithTheArithmeticShown) {
   EXPECT_EQ(plan->dp(), 8U);
   EXPECT_EQ(plan->global_batch(), 1024U);
   EXPECT_EQ(plan->num_microbatches(), 128U);
-  EXPECT_THAT(plan->arithmetic(), ElementsAre("16 slots / (TP 1 x PP 2 x CP 1) = DP 8",
+  EXPECT_THAT(plan->arithmetic(), ElementsAre("16 GPUs / (TP 1 x PP 2 x CP 1) = DP 8",
                                               "GBS = MBS 1 x 128 x DP 8 = 1024"));
   EXPECT_EQ(plan->name(), "tp1_pp2_dp8_mbs1_numbs128_gbs1024_gpus16");
   EXPECT_THAT(plan->warnings(), IsEmpty());

@@ -24,22 +24,34 @@ v1::Plan SomePlan() {
 }
 
 TEST(RenderText, ShowsThePlan) {
-  EXPECT_EQ(RenderText(SomePlan()),
-            "job      train\n"
-            "sizes    4 slots / (TP 1 x PP 2 x CP 1) = DP 2; GBS = MBS 1 x 4 x DP 2 = 8\n"
-            "command  ./train 'a b' 'it'\\''s' '{\"x\":1}' '\xFF'\n"
-            "env      MODE='fast lane'\n"
-            "head     10.1.0.1\n"
-            "\n"
-            "host      address   ranks\n"
-            "10.0.0.1  10.1.0.1  0-1\n"
-            "10.0.0.2  10.0.0.2  2-3\n"
-            "\n"
-            "host      rank  local  device  tp  cp  dp  pp\n"
-            "10.0.0.1     0      0       3   0   0   0   0\n"
-            "10.0.0.1     1      1       1   0   0   1   0\n"
-            "10.0.0.2     2      0       -   0   0   0   1\n"
-            "10.0.0.2     3      1       -   0   0   1   1\n");
+  EXPECT_EQ(
+      RenderText(SomePlan()),
+      "job      train\n"
+      "sizes    4 GPUs / (TP 1 x PP 2 x CP 1) = DP 2; GBS = MBS 1 x 4 x DP 2 = 8\n"
+      "bubble   (PP 2 - 1) / (VP 1 x 4 + PP 2 - 1) = 20.0 % of a step\n"
+      "command  ./train 'a b' 'it'\\''s' '{\"x\":1}' '\xFF'\n"
+      "env      MODE='fast lane'\n"
+      "head     10.1.0.1\n"
+      "\n"
+      "host      address   ranks\n"
+      "10.0.0.1  10.1.0.1  0-1\n"
+      "10.0.0.2  10.0.0.2  2-3\n"
+      "\n"
+      "host      rank  local  device  tp  cp  dp  pp\n"
+      "10.0.0.1     0      0       3   0   0   0   0\n"
+      "10.0.0.1     1      1       1   0   0   1   0\n"
+      "10.0.0.2     2      0       -   0   0   0   1\n"
+      "10.0.0.2     3      1       -   0   0   1   1\n"
+      "\n"
+      "group                       carries                                  f"
+      "or example  groups  ranks  cross hosts\n"
+      "dp, dp-cp, tp-dp, tp-dp-cp  batches, gradients, optimizer, FP8 amax  0"
+      "-1               2      2            -\n"
+      "pp, tp-pp, embedding        activations, norm, tied embeddings       0"
+      ", 2              2      2       2 of 2\n"
+      "\n"
+      "warning: pipeline bubble of 20 %: 4 micro-batches are few for PP 2; more micro-batches, "
+      "virtual stages or a smaller PP shorten it\n");
 }
 
 TEST(RenderJson, IsReadable) {

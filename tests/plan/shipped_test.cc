@@ -41,6 +41,8 @@ TEST(Shipped, EveryRecipeCanBePlanned) {
       {"tiny_cpu.toml", "two_local_workers"},
       {"torchrun_any.toml", "two_local_workers"},
       {"llama3_8b_fp8.toml", "two_nodes_16_gpus"},
+      {"llama3_70b.toml", "eight_nodes_64_gpus"},
+      {"llama3_405b.toml", "128_nodes_1024_gpus"},
       {"two_nodes_16_gpus.toml", "two_nodes_16_gpus"},
   };
   size_t count = 0;

@@ -28,10 +28,12 @@ TEST(Sizes, NotDivisibleSaysWhatWouldFit) {
             HasSubstr("Nearest slot counts: 15 or 18."),
             HasSubstr("Nearest sizes for 16 slots: TP 2 x PP 1 x CP 1 or TP 4 x PP 1 x CP 1"),
             HasSubstr("--nproc-per-node 6 (12 slots)")));
-  EXPECT_THAT(Error("a slots=4\n", Sized(2, 4, 1)),
-              AllOf(HasSubstr("4 slots are fewer than TP 2 x PP 4 x CP 1 = 8"),
-                    HasSubstr("Nearest slot counts: 8."),
-                    HasSubstr("Nearest sizes for 4 slots: TP 1 x PP 4 x CP 1.")));
+  EXPECT_THAT(
+      Error("a slots=4\n", Sized(2, 4, 1)),
+      AllOf(HasSubstr("4 slots are fewer than TP 2 x PP 4 x CP 1 = 8"),
+            HasSubstr("Nearest slot counts: 8."),
+            HasSubstr("Nearest sizes for 4 slots: TP 1 x PP 4 x CP 1 or TP 2 x PP 2 x CP 1 or "
+                      "TP 2 x PP 1 x CP 2.")));
 }
 
 TEST(Sizes, BatchThatDoesNotSplitSaysWhatWouldFit) {

@@ -4,6 +4,12 @@
 #include <gtest/gtest.h>
 
 namespace muster::preflight {
+
+// Found by GoogleTest.
+void PrintTo(const Finding& finding, std::ostream* out) {
+  *out << SeverityName(finding.severity) << " " << ToLine(finding);
+}
+
 namespace {
 
 using testing::AllOf;
@@ -136,12 +142,12 @@ TEST(Checks, AMissingProgramIsReportedOnce) {
 TEST(Checks, WorkingDirPortAndDisk) {
   auto nodes = Three();
   nodes[0].probe.set_port_error("127.0.0.2:29500 is in use by pid 812 (python train.py)");
-  nodes[1].probe.set_disk_free_bytes(100 << 20);
+  nodes[1].probe.add_folders()->set_free_bytes(100 << 20);
   nodes[2].probe.set_working_dir_error("working folder /work: No such file or directory");
   EXPECT_THAT(Check(nodes, DefaultOptions()),
-              ElementsAre(Is("working_dir", Severity::kError, "n3", "No such file"),
-                          Is("disk", Severity::kWarning, "n2", "only 100 MiB"),
-                          Is("port", Severity::kError, "n1", "pid 812")));
+              ElementsAre(Is("port", Severity::kError, "n1", "pid 812"),
+                          Is("working_dir", Severity::kError, "n3", "No such file"),
+                          Is("disk", Severity::kWarning, "n2", "only 100 MiB")));
 }
 
 TEST(Checks, FilesMustBeReadableAndEqual) {

@@ -43,7 +43,48 @@ TEST(MakeProbe, TrainerFilesFollowItsFlags) {
 }
 
 TEST(MakeProbe, OtherProgramsKeepTheMeaningOfTheirFlags) {
-  EXPECT_THAT(MakeProbe(Spec(), PlanOf({"python3", "--data-path", "a"}), 0).readable(), IsEmpty());
+  const auto probe = MakeProbe(Spec(), PlanOf({"./train", "--data-path", "a", "0.5", "b"}), 0);
+  EXPECT_THAT(probe.readable(), IsEmpty());
+  EXPECT_THAT(probe.optional_files(), ElementsAre("/work/a.bin", "/work/a.idx", "/work/a",
+                                                  "/work/b.bin", "/work/b.idx", "/work/b"));
+}
+
+TEST(MakeProbe, ScriptsOfInterpretersMustBeThere) {
+  const auto readable = [](std::initializer_list<const char*> argv) {
+    const auto probe = MakeProbe(Spec(), PlanOf(argv), 0);
+    return std::vector<std::string>(probe.readable().begin(), probe.readable().end());
+  };
+  EXPECT_THAT(readable({"python3", "train.py", "--lr", "1"}), ElementsAre("/work/train.py"));
+  EXPECT_THAT(readable({"/opt/bin/python3.11", "-u", "-X", "dev", "/x/t.py"}),
+              ElementsAre("/x/t.py"));
+  EXPECT_THAT(readable({"bash", "-e", "run.sh"}), ElementsAre("/work/run.sh"));
+  EXPECT_THAT(readable({"python3", "-m", "pkg.train", "--x", "1"}), IsEmpty());
+  EXPECT_THAT(readable({"bash", "-lc", "exec train"}), IsEmpty());
+  EXPECT_THAT(readable({"python3", "{rank}.py"}), IsEmpty());
+  EXPECT_THAT(readable({"pythonic", "x.py"}), IsEmpty());
+  EXPECT_TRUE(MakeProbe(Spec(), PlanOf({"python3.11", "t.py"}), 0).python());
+  EXPECT_FALSE(MakeProbe(Spec(), PlanOf({"bash", "t.sh"}), 0).python());
+}
+
+TEST(MakeProbe, WordsThatMayBeFiles) {
+  const auto probe =
+      MakeProbe(Spec(),
+                PlanOf({"python3", "train.py", "--config", "conf/a.yaml", "--lr=1e-4", "--url",
+                        "http://x/y.z", "--log-dir", "/tmp/logs", "--data=/data/x.bin", "--save",
+                        "ckpt", "{rank}/y.bin", "plain"}),
+                1);
+  EXPECT_THAT(probe.optional_files(), ElementsAre("/work/conf/a.yaml", "/data/x.bin"));
+  EXPECT_THAT(probe.writable(), ElementsAre("/work/ckpt"));
+}
+
+TEST(MakeProbe, PortsOfTheRange) {
+  v1::JobSpec spec = Spec();
+  spec.mutable_port_range()->set_first(29500);
+  spec.mutable_port_range()->set_last(29501);
+  const auto plan = PlanOf({"true"});
+  EXPECT_EQ(MakeProbe(spec, plan, 0).first_port(), 29500u);
+  EXPECT_EQ(MakeProbe(spec, plan, 0).last_port(), 29501u);
+  EXPECT_EQ(MakeProbe(spec, plan, 1).first_port(), 0u);
 }
 
 TEST(MakeProbe, TemplatesAreNotLookedUp) {

@@ -100,8 +100,10 @@ class FakeCluster::Link : public nodes::NodeLink {
       Report(host.node.Apply(request.desired()));
       for (auto& report : host.node.Settle()) Report(std::move(report));
     } else if (request.has_probe()) {
+      auto answer = host.node.AnswerUnlessSilent(request.probe());
+      if (!answer) return;
       auto& message = reports_.emplace_back();
-      *message.mutable_probe_result() = host.node.Answer(request.probe());
+      *message.mutable_probe_result() = *std::move(answer);
       message.mutable_probe_result()->set_realtime_ns(Clock::Real().RealtimeNs());
     }
   }

@@ -34,8 +34,15 @@ std::string DecodeBase64(const std::string& text) {
   return bytes;
 }
 
-std::vector<Texts> Read(const std::string& line) {
-  return ReadJsonLine(line, {"text"});
+using Strings = std::vector<std::string>;
+
+// The texts of each key.
+std::vector<Strings> Read(std::string line, const Strings& keys = {"text"}) {
+  std::vector<Strings> read;
+  for (const Texts& texts : ReadJsonLine(line, keys)) {
+    read.emplace_back(texts.texts.begin(), texts.texts.end());
+  }
+  return read;
 }
 
 bool Accepts(const std::string& line) {
@@ -61,8 +68,8 @@ TEST(ReadJsonLine, GoldenVerdicts) {
 
 TEST(ReadJsonLine, FindsTextsByKey) {
   const auto texts =
-      ReadJsonLine(R"({"a": {"text": "no"}, "title": "T", "text": ["x", "y\n"], "n": [1, -0.5e3]})",
-                   {"text", "title"});
+      Read(R"({"a": {"text": "no"}, "title": "T", "text": ["x", "y\n"], "n": [1, -0.5e3]})",
+           {"text", "title"});
   EXPECT_THAT(texts, ElementsAre(ElementsAre("x", "y\n"), ElementsAre("T")));
   EXPECT_THAT(Read(R"({"text":"\u0041\u00e9\ud83d\ude42\/\b\f\n\r\t\"\\"})")[0],
               ElementsAre("A\u00e9\U0001f642/\b\f\n\r\t\"\\"));

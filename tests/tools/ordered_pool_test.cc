@@ -11,6 +11,14 @@ namespace {
 
 using Pool = OrderedPool<int, int>;
 
+constexpr size_t kMaxWeight = 1000;
+
+void RunPool(const Pool::Read& read, const std::vector<Pool::Work>& workers,
+             const Pool::Write& write) {
+  Pool::Run(
+      read, workers, write, [](int) { return size_t{1}; }, kMaxWeight);
+}
+
 std::vector<Pool::Work> Workers(int count, Pool::Work work) {
   return std::vector<Pool::Work>(static_cast<size_t>(count), std::move(work));
 }
@@ -25,28 +33,28 @@ Pool::Read CountTo(int end) {
 TEST(OrderedPool, ResultsKeepTheOrderOfTheInput) {
   for (const int workers : {1, 2, 7}) {
     std::vector<int> got;
-    Pool::Run(CountTo(5000), Workers(workers, [](int i) { return 2 * i; }),
-              [&got](int result) { got.push_back(result); });
+    RunPool(CountTo(5000), Workers(workers, [](int& i) { return 2 * i; }),
+            [&got](int result) { got.push_back(result); });
     ASSERT_EQ(got.size(), 5000U);
     for (int i = 0; i < 5000; ++i) ASSERT_EQ(got[static_cast<size_t>(i)], 2 * i);
   }
 }
 
 TEST(OrderedPool, NothingToDo) {
-  Pool::Run(CountTo(0), Workers(3, [](int i) { return i; }), [](int) { FAIL(); });
+  RunPool(CountTo(0), Workers(3, [](int& i) { return i; }), [](int) { FAIL(); });
 }
 
 TEST(OrderedPool, TheFirstErrorInOrderIsTheOneReported) {
   for (int round = 0; round < 50; ++round) {
     int written = 0;
     try {
-      Pool::Run(CountTo(1000),
-                Workers(4,
-                        [](int i) {
-                          if (i >= 100) throw std::runtime_error(std::to_string(i));
-                          return i;
-                        }),
-                [&written](int) { ++written; });
+      RunPool(CountTo(1000),
+              Workers(4,
+                      [](int& i) {
+                        if (i >= 100) throw std::runtime_error(std::to_string(i));
+                        return i;
+                      }),
+              [&written](int) { ++written; });
       FAIL();
     } catch (const std::runtime_error& error) {
       EXPECT_STREQ(error.what(), "100");
@@ -62,13 +70,13 @@ TEST(OrderedPool, ErrorsOfReaderAndWriterEndTheRun) {
     return true;
   };
   int written = 0;
-  EXPECT_THROW(Pool::Run(read, Workers(2, [](int i) { return i; }), [&written](int) { ++written; }),
+  EXPECT_THROW(RunPool(read, Workers(2, [](int& i) { return i; }), [&written](int) { ++written; }),
                std::runtime_error);
   EXPECT_EQ(written, 10) << "what was read before the error is written";
-  EXPECT_THROW(Pool::Run(CountTo(1000), Workers(2, [](int i) { return i; }),
-                         [](int i) {
-                           if (i == 5) throw std::runtime_error("write");
-                         }),
+  EXPECT_THROW(RunPool(CountTo(1000), Workers(2, [](int& i) { return i; }),
+                       [](int i) {
+                         if (i == 5) throw std::runtime_error("write");
+                       }),
                std::runtime_error);
 }
 
@@ -81,7 +89,7 @@ TEST(OrderedPool, AtMostAFewItemsAreInFlight) {
     most = std::max(most.load(), ++in_flight);
     return true;
   };
-  Pool::Run(read, Workers(2, [](int i) { return i; }), [&](int) { --in_flight; });
+  RunPool(read, Workers(2, [](int& i) { return i; }), [&](int) { --in_flight; });
   // One more being read, one being written.
   EXPECT_LE(most, static_cast<int>(2 * Pool::kItemsPerWorker + 2));
 }

@@ -16,7 +16,7 @@ class TextChunksTest : public ::testing::Test {
   std::vector<std::string> Lines(const std::string& input, InputFormat format, size_t target) {
     const std::string path = (folder_.path() / "in").string();
     data::testing::WriteFile(path, input);
-    ChunkReader reader(path, format, target);
+    ChunkReader reader({path}, {.format = format, .target = target});
     std::vector<std::string> lines;
     chunks_ = 0;
     for (Chunk chunk; reader.Next(chunk); ++chunks_) {
@@ -54,12 +54,13 @@ TEST_F(TextChunksTest, TextIsCutBetweenDocumentsOnly) {
   const std::string path = (folder_.path() / "in").string();
   data::testing::WriteFile(path, input);
   for (size_t target = 1; target < 20; ++target) {
-    ChunkReader reader(path, InputFormat::kText, target);
+    ChunkReader reader({path}, {.format = InputFormat::kText, .target = target});
     std::string all;
     for (Chunk chunk; reader.Next(chunk);) {
-      all += chunk.bytes;
+      all += chunk.bytes.view();
       const bool at_end = all.size() == input.size();
-      EXPECT_TRUE(at_end || chunk.bytes.ends_with("\n\n") || chunk.bytes.ends_with("\n\r\n"));
+      EXPECT_TRUE(at_end || chunk.bytes.view().ends_with("\n\n") ||
+                  chunk.bytes.view().ends_with("\n\r\n"));
     }
     EXPECT_EQ(all, input);
   }

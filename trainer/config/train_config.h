@@ -89,11 +89,21 @@ struct TrainConfig {
   std::vector<std::string> train_data_path;
   std::vector<std::string> valid_data_path;
   std::vector<std::string> test_data_path;
+  std::string data_args_path;
+  std::string per_split_data_args_path;
   bool mock_data = false;
   std::string split = "969, 30, 1";
   std::string data_order = "shuffled";
+  std::string index_order = "megatron";
+  std::string index_memory = "8GiB";
+  std::string data_cache_path;  // empty: Megatron's place beside the data
+  double mid_level_dataset_surplus = 0.005;
   std::string dataloader_type = "single";
   bool eod_mask_loss = false;
+  bool reset_position_ids = false;
+  bool reset_attention_mask = false;
+  bool inter_document_masking = false;
+  bool no_create_attention_mask = false;
   bool no_mmap_bin_files = false;
   std::string tokenizer_type;
   std::string tokenizer_model;

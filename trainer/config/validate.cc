@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "trainer/config/bytes.h"
 #include "trainer/config/error.h"
 
 namespace muster::config {
@@ -32,6 +33,48 @@ void CheckDivides(const char* name, int64_t value, const char* by, int64_t divis
   Require(value % divisor == 0, "--{} {} is not a multiple of --{} {}; nearest: {}", name, value,
           by, divisor, NearestMultiples(value, divisor));
 }
+
+namespace {
+
+// Megatron's rules for the ways to name data.
+void CheckDataPaths(const CommandLine& line) {
+  const TrainConfig& c = line.config;
+  const bool lists =
+      !c.train_data_path.empty() || !c.valid_data_path.empty() || !c.test_data_path.empty();
+  const bool per_split = lists || !c.per_split_data_args_path.empty();
+  const bool shared = !c.data_path.empty() || !c.data_args_path.empty();
+  const char* const shared_flag = c.data_path.empty() ? "data-args-path" : "data-path";
+  const char* const split_flags = "--train-data-path, --valid-data-path and --test-data-path";
+  Require(c.mock_data || shared || per_split,
+          "no data: give --data-path PREFIX (of PREFIX.bin and PREFIX.idx), --train-data-path or "
+          "--mock-data");
+  Require(c.data_path.empty() || c.data_args_path.empty(),
+          "--data-path excludes --data-args-path: give one of them");
+  Require(!lists || c.per_split_data_args_path.empty(),
+          "--per-split-data-args-path excludes {}: give it or them", split_flags);
+  Require(!per_split || !shared, "--{} excludes {}", shared_flag,
+          lists ? split_flags : "--per-split-data-args-path");
+  Require(!per_split || !line.Given("split"),
+          "--split {}: cuts the data of --data-path; {} name each split's own, so leave it out",
+          c.split, lists ? split_flags : "the lists of --per-split-data-args-path");
+}
+
+void CheckDataRules(const TrainConfig& c) {
+  Require(!c.reset_attention_mask || !c.no_create_attention_mask,
+          "--reset-attention-mask needs the attention mask, which "
+          "--no-create-attention-mask-in-dataloader leaves out: drop the latter, or use "
+          "--dataloader-inter-document-masking");
+  Require(c.index_order == "megatron" || c.data_order == "shuffled",
+          "--index-order {} says how --data-order shuffled shuffles; --data-order {} does not",
+          c.index_order, c.data_order);
+  Require(
+      ParseBytes(c.index_memory).has_value(),
+      "--index-memory '{}': wants bytes, or a number with KiB, MiB, GiB, TiB, KB, MB, GB or TB, "
+      "such as 8GiB",
+      c.index_memory);
+}
+
+}  // namespace
 
 void CheckGiven(const CommandLine& line) {
   const TrainConfig& c = line.config;
@@ -63,13 +106,8 @@ void CheckGiven(const CommandLine& line) {
   }
   Require(!c.lr_warmup_fraction || (c.lr_warmup_iters == 0 && c.lr_warmup_samples == 0),
           "--lr-warmup-fraction excludes --lr-warmup-iters and --lr-warmup-samples");
-  const bool own_paths =
-      !c.train_data_path.empty() || !c.valid_data_path.empty() || !c.test_data_path.empty();
-  Require(c.mock_data || own_paths || !c.data_path.empty(),
-          "no data: give --data-path PREFIX (of PREFIX.bin and PREFIX.idx), --train-data-path or "
-          "--mock-data");
-  Require(!own_paths || c.data_path.empty(),
-          "--data-path excludes --train-data-path, --valid-data-path and --test-data-path");
+  CheckDataPaths(line);
+  CheckDataRules(c);
 }
 
 void CheckParallel(int64_t world_size, const TrainConfig& c) {
@@ -137,6 +175,16 @@ void CheckDevice(const TrainConfig& c) {
     return;
   }
   Require(c.params_dtype == "bf16", "--device cuda computes in bf16 or FP8: add --bf16");
+  const std::pair<const char*, bool> masks[] = {
+      {"reset-position-ids", c.reset_position_ids},
+      {"reset-attention-mask", c.reset_attention_mask},
+      {"dataloader-inter-document-masking", c.inter_document_masking},
+  };
+  for (const auto& [flag, given] : masks) {
+    Require(!given,
+            "--{}: --device cuda sees each sequence whole; leave it out, or use --device cpu",
+            flag);
+  }
   Require(!c.grad_reduce_in_bf16 || !c.fp8_format.empty(),
           "--grad-reduce-in-bf16: --device cuda has bf16 gradients for FP8 linears alone; add "
           "--fp8-format hybrid, or leave it out");

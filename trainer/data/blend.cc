@@ -14,10 +14,29 @@
 namespace muster::data {
 namespace {
 
+constexpr char kBlanks[] = " \t\n\r\f\v";
+
+std::string Strip(const std::string& word) {
+  const size_t begin = word.find_first_not_of(kBlanks);
+  if (begin == std::string::npos) return "";
+  return word.substr(begin, word.find_last_not_of(kBlanks) - begin + 1);
+}
+
+// Python's float(): no hexadecimal digits; underscores between digits.
 std::optional<double> ParseWeight(const std::string& word) {
+  const std::string stripped = Strip(word);
+  const auto is_digit = [&](size_t i) {
+    return i < stripped.size() && stripped[i] >= '0' && stripped[i] <= '9';
+  };
+  std::string plain;
+  for (size_t i = 0; i < stripped.size(); ++i) {
+    const bool joins = stripped[i] == '_' && i > 0 && is_digit(i - 1) && is_digit(i + 1);
+    if (!joins) plain += stripped[i];
+  }
+  if (plain.empty() || plain.find_first_of("xX") != std::string::npos) return std::nullopt;
   char* end = nullptr;
-  const double value = std::strtod(word.c_str(), &end);
-  if (word.empty() || *end != '\0') return std::nullopt;
+  const double value = std::strtod(plain.c_str(), &end);
+  if (*end != '\0') return std::nullopt;
   return value;
 }
 
@@ -41,12 +60,13 @@ double NumpySum(std::span<const double> values) {
   return sum;
 }
 
-// Appends `size` samples. `open(d)` says whether data set d may still give one; one always may.
+// `size` samples. `open(d)` says whether data set d may still give one; one always may.
 template <typename Open>
 BlendIndex Deal(const std::vector<double>& weights, int64_t size, Open open) {
-  BlendIndex index;
-  index.dataset.reserve(static_cast<size_t>(size));
-  index.dataset_sample.reserve(static_cast<size_t>(size));
+  BlendIndex index{IndexArray<int16_t, int16_t>::Allocate(size, false),
+                   IndexArray<int64_t, int64_t>::Allocate(size, false)};
+  const std::span<int16_t> dataset = index.dataset.narrow();
+  const std::span<int64_t> dataset_sample = index.dataset_sample.narrow();
   std::vector<int64_t> given(weights.size(), 0);
   for (int64_t i = 0; i < size; ++i) {
     const double position = std::max(static_cast<double>(i), 1.0);
@@ -60,8 +80,8 @@ BlendIndex Deal(const std::vector<double>& weights, int64_t size, Open open) {
         chosen = d;
       }
     }
-    index.dataset.push_back(static_cast<int16_t>(chosen));
-    index.dataset_sample.push_back(given[chosen]++);
+    dataset[static_cast<size_t>(i)] = static_cast<int16_t>(chosen);
+    dataset_sample[static_cast<size_t>(i)] = given[chosen]++;
   }
   return index;
 }
@@ -69,7 +89,9 @@ BlendIndex Deal(const std::vector<double>& weights, int64_t size, Open open) {
 }  // namespace
 
 BlendList ParseBlend(const std::vector<std::string>& words) {
-  if (words.size() % 2 == 1) return {words, std::nullopt};
+  std::vector<std::string> all;
+  for (const std::string& word : words) all.push_back(Strip(word));
+  if (words.size() % 2 == 1) return {all, std::nullopt};
   std::vector<double> weights;
   std::vector<std::string> prefixes;
   std::string not_a_number;
@@ -79,11 +101,11 @@ BlendList ParseBlend(const std::vector<std::string>& words) {
     } else {
       not_a_number = words[i];
     }
-    prefixes.push_back(words[i + 1]);
+    prefixes.push_back(all[i + 1]);
   }
-  if (weights.empty()) return {words, std::nullopt};
+  if (weights.empty()) return {all, std::nullopt};
   if (weights.size() != prefixes.size()) {
-    throw DataError("data path: '" + not_a_number +
+    throw DataError("'" + not_a_number +
                     "' stands where a weight is expected (WEIGHT PREFIX WEIGHT PREFIX ..., or "
                     "prefixes only)");
   }

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/data/index_array.h"
+
 // Megatron's blending of several data sets. Pure.
 
 namespace muster::data {
@@ -27,9 +29,11 @@ std::vector<double> Normalize(const std::vector<double>& weights);
 std::vector<int64_t> SizesOfParts(const std::vector<double>& weights, int64_t size, double surplus);
 
 struct BlendIndex {
-  std::vector<int16_t> dataset;         // sample of the blend -> data set
-  std::vector<int64_t> dataset_sample;  // and which of its samples
+  IndexArray<int16_t, int16_t> dataset;         // sample of the blend -> data set
+  IndexArray<int64_t, int64_t> dataset_sample;  // and which of its samples
 };
+// Bytes of one sample in it.
+inline constexpr int64_t kBlendBytesPerSample = sizeof(int16_t) + sizeof(int64_t);
 
 // At each step the data set that lags most behind its weight gives its next sample.
 BlendIndex BuildBlend(const std::vector<double>& weights, int64_t size);

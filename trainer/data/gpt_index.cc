@@ -6,49 +6,31 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <thread>
+#include <vector>
 
 #include "trainer/data/data_error.h"
 #include "trainer/data/numpy_random.h"
+#include "trainer/data/parallel_for.h"
 
 namespace muster::data {
 namespace {
 
 // The last epoch is shuffled apart from the others when fewer than this share of it is needed.
 constexpr double kSeparateBelow = 0.80;
+// Cutting on several threads reads every length twice.
+constexpr int kFewThreads = 4;
 
-struct Epochs {
-  int64_t count = 1;
-  bool separate_last = false;
-  int64_t samples_without_last = 0;
-};
-
-Epochs PlanEpochs(int64_t tokens_per_epoch, const GptIndexParams& params) {
-  Epochs epochs;
-  if (!params.num_samples) return epochs;
-  const int64_t extra = params.extra_token ? 1 : 0;
-  const int64_t wanted = *params.num_samples * params.seq_length + extra;
-  epochs.count = std::max<int64_t>(1, (wanted + tokens_per_epoch - 1) / tokens_per_epoch);
-  if (epochs.count == 1) return epochs;
-  epochs.samples_without_last = ((epochs.count - 1) * tokens_per_epoch - extra) / params.seq_length;
-  const int64_t from_last = *params.num_samples - epochs.samples_without_last;
-  const int64_t per_epoch = (tokens_per_epoch - extra) / params.seq_length;
-  epochs.separate_last =
-      from_last < static_cast<int64_t>(kSeparateBelow * static_cast<double>(per_epoch));
-  return epochs;
+int64_t ExtraTokens(const GptIndexParams& params) {
+  return params.extra_token ? 1 : 0;
 }
 
-int64_t CountSamples(int64_t num_epochs, int64_t tokens_per_epoch, const GptIndexParams& params) {
-  const int64_t tokens = num_epochs * tokens_per_epoch - (params.extra_token ? 1 : 0);
-  if (params.drop_last_partial_sequence) return tokens / params.seq_length;
+int64_t CountSamples(int64_t tokens, const GptIndexParams& params) {
+  const int64_t usable = tokens - ExtraTokens(params);
+  if (params.drop_last_partial_sequence) return usable / params.seq_length;
   // Single precision on purpose: so does Megatron.
   return static_cast<int64_t>(
-      std::ceil(static_cast<float>(tokens) / static_cast<float>(params.seq_length)));
-}
-
-bool SampleIndexIsWide(LengthView lengths, int64_t num_documents) {
-  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
-  // Lengths are int32, so only the number of documents can exceed it.
-  return lengths.size() > 0 && num_documents > kMax;
+      std::ceil(static_cast<float>(usable) / static_cast<float>(params.seq_length)));
 }
 
 void FillRepeated(std::span<int32_t> documents, int64_t first, int64_t per_epoch) {
@@ -58,32 +40,84 @@ void FillRepeated(std::span<int32_t> documents, int64_t first, int64_t per_epoch
   }
 }
 
-// Cuts windows of seq_length tokens from the shuffled documents, one after the other.
-void FillSamples(LengthView lengths, const GptIndexParams& params, GptIndex& index) {
-  const int64_t extra = params.extra_token ? 1 : 0;
-  const int64_t rows = index.sample.size() / 2;
-  const auto last = static_cast<int64_t>(index.document.size()) - 1;
-  int64_t document = 0;
-  int64_t offset = 0;
-  for (int64_t row = 1; row < rows; ++row) {
-    int64_t remaining = params.seq_length + extra;
-    while (true) {
-      const int64_t length = lengths[index.document[document]] - offset;
-      remaining -= length;
-      if (remaining <= 0) {
-        offset += remaining + length - extra;
-        break;
-      }
-      if (document == last) {  // a partial last sample
-        offset = lengths[index.document[document]] - extra;
-        break;
-      }
-      ++document;
-      offset = 0;
+// Cuts the row of shuffled documents into windows of seq_length tokens. Row r of the sample index
+// names the document that holds token r*s (without the extra token: r*s - 1, and the token after
+// it), and where in it.
+template <typename T>
+class SampleCutter {
+ public:
+  SampleCutter(LengthView lengths, std::span<const int32_t> documents, const GptIndexParams& params,
+               std::span<T> rows)
+      : lengths_(lengths),
+        documents_(documents),
+        seq_length_(params.seq_length),
+        extra_(ExtraTokens(params)),
+        rows_(rows) {}
+
+  void Cut(int threads) {
+    rows_[0] = rows_[1] = 0;
+    const auto count = static_cast<int64_t>(documents_.size());
+    if (threads < kFewThreads) {
+      CutPart(0, count, 0);
+    } else {
+      std::vector<int64_t> before(static_cast<size_t>(threads) + 1, 0);
+      ParallelFor(count, threads, [&](int part, int64_t begin, int64_t end) {
+        before[static_cast<size_t>(part) + 1] = TokensOf(begin, end);
+      });
+      std::partial_sum(before.begin(), before.end(), before.begin());
+      ParallelFor(count, threads, [&](int part, int64_t begin, int64_t end) {
+        CutPart(begin, end, before[static_cast<size_t>(part)]);
+      });
     }
-    index.sample.Set(2 * row, document);
-    index.sample.Set(2 * row + 1, offset);
   }
+
+  // The rows beyond the last token: a partial last sample.
+  void Close(int64_t tokens) {
+    const auto last = static_cast<int64_t>(documents_.size()) - 1;
+    for (int64_t row = NumRows() - 1; row > 0 && Target(row) >= tokens; --row) {
+      Set(row, last, lengths_[documents_[static_cast<size_t>(last)]] - extra_);
+    }
+  }
+
+ private:
+  int64_t NumRows() const { return static_cast<int64_t>(rows_.size()) / 2; }
+  int64_t Target(int64_t row) const { return row * seq_length_ - (1 - extra_); }
+  void Set(int64_t row, int64_t document, int64_t offset) {
+    rows_[static_cast<size_t>(2 * row)] = static_cast<T>(document);
+    rows_[static_cast<size_t>(2 * row + 1)] = static_cast<T>(offset);
+  }
+
+  int64_t TokensOf(int64_t begin, int64_t end) const {
+    int64_t sum = 0;
+    for (int64_t d = begin; d < end; ++d) sum += lengths_[documents_[static_cast<size_t>(d)]];
+    return sum;
+  }
+
+  // The rows whose token lies in the documents begin .. end, which `before` tokens precede.
+  void CutPart(int64_t begin, int64_t end, int64_t before) {
+    int64_t row = std::max<int64_t>(1, (before + (1 - extra_) + seq_length_ - 1) / seq_length_);
+    for (int64_t d = begin; d < end && row < NumRows(); ++d) {
+      const int64_t after = before + lengths_[documents_[static_cast<size_t>(d)]];
+      for (; row < NumRows() && Target(row) < after; ++row) {
+        Set(row, d, Target(row) - before + (1 - extra_));
+      }
+      before = after;
+    }
+  }
+
+  LengthView lengths_;
+  std::span<const int32_t> documents_;
+  int64_t seq_length_;
+  int64_t extra_;
+  std::span<T> rows_;
+};
+
+template <typename T>
+void CutSamples(LengthView lengths, const GptIndexShape& shape, const GptIndexParams& params,
+                std::span<const int32_t> documents, std::span<T> rows, int threads) {
+  SampleCutter<T> cutter(lengths, documents, params, rows);
+  cutter.Cut(threads);
+  cutter.Close(shape.num_epochs * shape.tokens_per_epoch);
 }
 
 template <typename T>
@@ -95,47 +129,85 @@ void ShuffleSamples(std::span<T> samples, int64_t first_part, NumpyRandomState& 
 
 }  // namespace
 
-int64_t CountTokens(LengthView lengths, int64_t first, int64_t end) {
-  int64_t total = 0;
-  for (int64_t i = first; i < end; ++i) {
-    if (lengths[i] < 0) {
+bool GptIndexShape::wide_samples() const {
+  // Lengths are int32, so only the number of documents can exceed it.
+  return num_documents > std::numeric_limits<int32_t>::max();
+}
+
+bool GptIndexShape::wide_shuffle() const {
+  return num_samples >= std::numeric_limits<uint32_t>::max() - 1LL;
+}
+
+int64_t GptIndexShape::bytes() const {
+  return num_documents * 4 + (num_samples + 1) * (wide_samples() ? 16 : 8) +
+         num_samples * (wide_shuffle() ? 8 : 4);
+}
+
+GptIndexShape ShapeOf(int64_t tokens_per_epoch, const GptIndexParams& params) {
+  GptIndexShape shape;
+  shape.tokens_per_epoch = tokens_per_epoch;
+  if (params.num_samples) {
+    const int64_t extra = ExtraTokens(params);
+    const int64_t wanted = *params.num_samples * params.seq_length + extra;
+    shape.num_epochs = std::max<int64_t>(1, (wanted + tokens_per_epoch - 1) / tokens_per_epoch);
+    if (shape.num_epochs > 1) {
+      shape.samples_without_last =
+          ((shape.num_epochs - 1) * tokens_per_epoch - extra) / params.seq_length;
+      const int64_t from_last = *params.num_samples - shape.samples_without_last;
+      const int64_t per_epoch = (tokens_per_epoch - extra) / params.seq_length;
+      shape.separate_last_epoch =
+          from_last < static_cast<int64_t>(kSeparateBelow * static_cast<double>(per_epoch));
+    }
+  }
+  shape.num_documents = shape.num_epochs * (params.end_sequence - params.first_sequence);
+  shape.num_samples = CountSamples(shape.num_epochs * tokens_per_epoch, params);
+  return shape;
+}
+
+int64_t CountTokens(LengthView lengths, int64_t first, int64_t end, int threads) {
+  std::vector<int64_t> sums(static_cast<size_t>(std::max(threads, 1)), 0);
+  ParallelFor(end - first, threads, [&](int part, int64_t begin, int64_t stop) {
+    int64_t sum = 0;
+    int32_t signs = 0;
+    for (int64_t i = first + begin; i < first + stop; ++i) {
+      sum += lengths[i];
+      signs |= lengths[i];
+    }
+    for (int64_t i = first + begin; signs < 0 && i < first + stop; ++i) {
+      if (lengths[i] >= 0) continue;
       throw DataError(fmt::format("sequence {} has the negative length {}", i, lengths[i]));
     }
-    total += lengths[i];
-  }
-  return total;
+    sums[static_cast<size_t>(part)] = sum;
+  });
+  return std::accumulate(sums.begin(), sums.end(), int64_t{0});
 }
 
-int64_t GptIndexBytes(int64_t tokens_per_epoch, const GptIndexParams& params) {
-  const Epochs epochs = PlanEpochs(tokens_per_epoch, params);
-  const int64_t samples = CountSamples(epochs.count, tokens_per_epoch, params);
-  const int64_t documents = epochs.count * (params.end_sequence - params.first_sequence);
-  const int64_t narrow = std::numeric_limits<int32_t>::max();
-  return documents * 4 + samples * (documents > narrow ? 16 : 8) + samples * 4;
-}
-
-GptIndex BuildGptIndex(LengthView lengths, int64_t tokens_per_epoch, const GptIndexParams& params) {
-  const Epochs epochs = PlanEpochs(tokens_per_epoch, params);
+GptIndex BuildGptIndex(LengthView lengths, const GptIndexShape& shape, const GptIndexParams& params,
+                       int threads) {
   NumpyRandomState random(params.seed);
   GptIndex index;
-  index.num_epochs = epochs.count;
+  index.num_epochs = shape.num_epochs;
 
   const int64_t per_epoch = params.end_sequence - params.first_sequence;
-  index.document.resize(static_cast<size_t>(epochs.count * per_epoch));
-  FillRepeated(index.document, params.first_sequence, per_epoch);
-  const std::span<int32_t> documents(index.document);
-  const auto last_epoch = static_cast<size_t>(epochs.separate_last ? per_epoch : 0);
+  index.document = IndexArray<int32_t, int64_t>::Allocate(shape.num_documents, false);
+  const std::span<int32_t> documents = index.document.narrow();
+  FillRepeated(documents, params.first_sequence, per_epoch);
+  const auto last_epoch = static_cast<size_t>(shape.separate_last_epoch ? per_epoch : 0);
   random.Shuffle(documents.first(documents.size() - last_epoch));
   random.Shuffle(documents.last(last_epoch));
 
-  const int64_t samples = CountSamples(epochs.count, tokens_per_epoch, params);
-  index.sample.Resize(2 * (samples + 1),
-                      SampleIndexIsWide(lengths, static_cast<int64_t>(index.document.size())));
-  FillSamples(lengths, params, index);
-
-  const int64_t first_part = epochs.separate_last ? epochs.samples_without_last : samples;
-  constexpr int64_t kNarrowLimit = std::numeric_limits<uint32_t>::max() - 1LL;
-  index.shuffle.Resize(samples, samples >= kNarrowLimit);
+  index.sample =
+      IndexArray<int32_t, int64_t>::Allocate(2 * (shape.num_samples + 1), shape.wide_samples());
+  index.shuffle = IndexArray<uint32_t, int64_t>::Allocate(shape.num_samples, shape.wide_shuffle());
+  const std::jthread cutter([&] {
+    if (index.sample.is_wide()) {
+      CutSamples(lengths, shape, params, documents, index.sample.wide(), threads - 1);
+    } else {
+      CutSamples(lengths, shape, params, documents, index.sample.narrow(), threads - 1);
+    }
+  });
+  const int64_t first_part =
+      shape.separate_last_epoch ? shape.samples_without_last : shape.num_samples;
   if (index.shuffle.is_wide()) {
     ShuffleSamples(index.shuffle.wide(), first_part, random);
   } else {

@@ -1,41 +1,20 @@
 #include "trainer/data/indexed_dataset.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "trainer/data/data_error.h"
+#include "trainer/data/parallel_for.h"
+#include "trainer/data/token_decode.h"
 
 namespace muster::data {
 namespace {
 
-template <typename T>
-void Widen(const uint8_t* from, int64_t count, int64_t* out) {
-  for (int64_t i = 0; i < count; ++i) {
-    out[i] = LoadUnaligned<T>(from + i * static_cast<int64_t>(sizeof(T)));
-  }
-}
-
-void Decode(TokenType type, const uint8_t* from, int64_t count, int64_t* out) {
-  switch (type) {
-    case TokenType::kUint8:
-      return Widen<uint8_t>(from, count, out);
-    case TokenType::kInt8:
-      return Widen<int8_t>(from, count, out);
-    case TokenType::kInt16:
-      return Widen<int16_t>(from, count, out);
-    case TokenType::kUint16:
-      return Widen<uint16_t>(from, count, out);
-    case TokenType::kInt32:
-      return Widen<int32_t>(from, count, out);
-    case TokenType::kInt64:
-      return Widen<int64_t>(from, count, out);
-  }
-}
+// Entries of each array that opening looks at.
+constexpr int64_t kSampledEntries = 1024;
 
 }  // namespace
 
@@ -47,21 +26,13 @@ IndexedDataset::IndexedDataset(const std::string& prefix, bool map_bin) : prefix
         "{} (a data path is the common prefix of a .bin and an .idx file, without the suffix)",
         error.what()));
   }
-  CheckIndex();
-  OpenBin(map_bin);
-  const int64_t count = lengths_.size();
-  if (count > 0) {
-    const int64_t end = start(count - 1) + lengths_[count - 1] * TokenBytes(token_type_);
-    if (start(count - 1) < 0 || lengths_[count - 1] < 0 || end > bin_size_) {
-      throw DataError(fmt::format(
-          "{0}.bin has {1} bytes, but {0}.idx (last sequence, offset {2}) needs {3}: the .bin is "
-          "truncated, or the two files do not belong together",
-          prefix_, bin_size_, (starts_ - index_.data()) + (count - 1) * 8, end));
-    }
-  }
+  CheckHeader();
+  bin_ = map_bin ? MapBin(prefix + ".bin") : OpenBin(prefix + ".bin");
+  CheckEnds();
+  CheckSome();
 }
 
-void IndexedDataset::CheckIndex() {
+void IndexedDataset::CheckHeader() {
   const std::string path = prefix_ + ".idx";
   const int64_t size = index_.size();
   const uint8_t* at = index_.data();
@@ -79,8 +50,8 @@ void IndexedDataset::CheckIndex() {
         fmt::format("{}, offset {}: version {}, expected 1", path, kVersionOffset, version));
   }
   token_type_ = static_cast<TokenType>(at[kTokenTypeOffset]);
-  const int64_t token_bytes = TokenBytes(token_type_);
-  if (token_bytes == 0) {
+  token_bytes_ = TokenBytes(token_type_);
+  if (token_bytes_ == 0) {
     throw DataError(fmt::format(
         "{}, offset {}: token type code {} is none of 1 (u8), 2 (i8), 3 (i16), 4 (i32), 5 (i64), "
         "8 (u16)",
@@ -103,29 +74,67 @@ void IndexedDataset::CheckIndex() {
   starts_ = at + kIndexHeaderBytes + 4 * sequences;
   documents_ = starts_ + 8 * sequences;
   num_document_entries_ = static_cast<int64_t>(entries);
+}
+
+void IndexedDataset::CheckEnds() const {
   const int64_t last = document_begin(num_document_entries_ - 1);
   if (document_begin(0) != 0 || last != lengths_.size()) {
     throw DataError(fmt::format(
-        "{}, offset {}: the document entries run from {} to {}, expected 0 to {} (the number of "
-        "sequences)",
-        path, documents_ - at, document_begin(0), last, lengths_.size()));
+        "{}.idx, offset {}: the document entries run from {} to {}, expected 0 to {} (the number "
+        "of sequences)",
+        prefix_, OffsetOf(documents_), document_begin(0), last, lengths_.size()));
+  }
+  const int64_t count = lengths_.size();
+  int64_t end = count == 0 ? 0 : -1;
+  // Bounded first, so that the sum can't overflow.
+  if (count > 0 && start(count - 1) >= 0 && start(count - 1) <= bin_->size()) {
+    end = start(count - 1) + lengths_[count - 1] * token_bytes_;
+  }
+  if (end != bin_->size()) {
+    throw DataError(fmt::format(
+        "{0}.bin has {1} bytes, but {0}.idx, offset {2} (the last sequence starts at byte {3} and "
+        "has {4} tokens of {5} bytes), says otherwise: one of them is truncated, or the two do not "
+        "belong together",
+        prefix_, bin_->size(),
+        count > 0 ? OffsetOf(starts_) + (count - 1) * 8 : kSequenceCountOffset,
+        count > 0 ? start(count - 1) : 0, count > 0 ? lengths_[count - 1] : 0, token_bytes_));
   }
 }
 
-void IndexedDataset::OpenBin(bool map_bin) {
-  const std::string path = prefix_ + ".bin";
-  if (map_bin) {
-    bin_ = MappedFile(path);
-    bin_size_ = bin_.size();
+void IndexedDataset::CheckSome() const {
+  const auto sampled = [](int64_t count, auto check) {
+    const int64_t steps = std::min(count, kSampledEntries);
+    for (int64_t k = 0; k < steps; ++k) check(count / steps * k);
+    if (count > 0) check(count - 1);
+  };
+  sampled(lengths_.size(), [this](int64_t i) { CheckSequence(i); });
+  sampled(num_documents(), [this](int64_t d) { SequencesOf(d); });
+}
+
+void IndexedDataset::CheckAll(int threads) const {
+  ParallelFor(lengths_.size(), threads, [this](int, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) CheckSequence(i);
+  });
+  ParallelFor(num_documents(), threads, [this](int, int64_t begin, int64_t end) {
+    for (int64_t d = begin; d < end; ++d) SequencesOf(d);
+  });
+}
+
+void IndexedDataset::CheckSequence(int64_t i) const {
+  const int64_t first = start(i);
+  const int64_t bytes = lengths_[i] * token_bytes_;
+  const int64_t next = i + 1 < lengths_.size() ? start(i + 1) : bin_->size();
+  // In this order nothing can overflow.
+  if (first >= 0 && first <= bin_->size() && bytes >= 0 && bytes <= bin_->size() - first &&
+      first + bytes == next) {
     return;
   }
-  bin_fd_.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!bin_fd_) throw DataError("open " + path + ": " + std::strerror(errno));
-  struct stat info {};
-  if (::fstat(bin_fd_.get(), &info) != 0) {
-    throw DataError("stat " + path + ": " + std::strerror(errno));
-  }
-  bin_size_ = info.st_size;
+  throw DataError(fmt::format(
+      "{0}.idx, offset {1}: sequence {2} has {3} tokens of {4} bytes (its length is at offset {5}) "
+      "and starts at byte {6} of {0}.bin, but {7} {8}: the .idx is damaged, or not of this .bin",
+      prefix_, OffsetOf(starts_) + i * 8, i, lengths_[i], token_bytes_, kIndexHeaderBytes + i * 4,
+      first, i + 1 < lengths_.size() ? "the next one starts at byte" : "the .bin ends at byte",
+      next));
 }
 
 int64_t IndexedDataset::start(int64_t sequence) const {
@@ -136,44 +145,54 @@ int64_t IndexedDataset::document_begin(int64_t d) const {
   return LoadUnaligned<int64_t>(documents_ + d * 8);
 }
 
+Range IndexedDataset::SequencesOf(int64_t document) const {
+  const Range range{document_begin(document), document_begin(document + 1)};
+  if (range.begin < 0 || range.end < range.begin || range.end > lengths_.size()) {
+    throw DataError(fmt::format("{}.idx, offset {}: document {} spans the sequences {} to {} of {}",
+                                prefix_, OffsetOf(documents_) + document * 8, document, range.begin,
+                                range.end, lengths_.size()));
+  }
+  return range;
+}
+
+int64_t IndexedDataset::TokensBefore(int64_t sequence) const {
+  const int64_t bytes = sequence < lengths_.size() ? start(sequence) : bin_->size();
+  if (bytes < 0 || bytes > bin_->size() || bytes % token_bytes_ != 0) {
+    throw DataError(fmt::format(
+        "{0}.idx, offset {1}: sequence {2} starts at byte {3}; {0}.bin has {4} bytes, {5} a token",
+        prefix_, OffsetOf(starts_) + sequence * 8, sequence, bytes, bin_->size(), token_bytes_));
+  }
+  return bytes / token_bytes_;
+}
+
 void IndexedDataset::Read(int64_t sequence, int64_t offset, int64_t count, int64_t* out) const {
-  if (sequence < 0 || sequence >= lengths_.size() || offset < 0 || count < 0 ||
-      offset + count > lengths_[sequence]) {
+  if (sequence < 0 || sequence >= lengths_.size()) {
+    throw DataError(
+        fmt::format("{}.idx has no sequence {}; it has {}", prefix_, sequence, lengths_.size()));
+  }
+  CheckSequence(sequence);
+  if (offset < 0 || count < 0 || offset > lengths_[sequence] - count) {
     throw DataError(fmt::format("{}.idx: no tokens {} to {} in sequence {}", prefix_, offset,
                                 offset + count, sequence));
   }
-  const int64_t width = TokenBytes(token_type_);
-  const int64_t first = start(sequence);
-  if (first < 0 || first > bin_size_ || offset + count > (bin_size_ - first) / width) {
-    throw DataError(fmt::format(
-        "{0}.idx, offset {1}: sequence {2} starts at byte {3} and has {4} tokens, beyond the {5} "
-        "bytes of {0}.bin",
-        prefix_, (starts_ - index_.data()) + sequence * 8, sequence, first, lengths_[sequence],
-        bin_size_));
+  if (count == 0) return;
+  thread_local std::vector<uint8_t> buffer;
+  const uint8_t* bytes =
+      bin_->Fetch(start(sequence) + offset * token_bytes_, count * token_bytes_, buffer);
+  DecodeTokens(token_type_, bytes, count, out);
+}
+
+void IndexedDataset::Prefetch(int64_t sequence, int64_t offset, int64_t count) const {
+  const int64_t first = start(sequence) + offset * token_bytes_;
+  if (count > 0 && first >= 0 && first <= bin_->size() - count * token_bytes_) {
+    bin_->Prefetch(first, count * token_bytes_);
   }
-  const int64_t begin = first + offset * width;
-  if (bin_.data() != nullptr || count == 0) {
-    Decode(token_type_, bin_.data() + begin, count, out);
-    return;
-  }
-  std::vector<uint8_t> buffer(static_cast<size_t>(count * width));
-  for (size_t done = 0; done < buffer.size();) {
-    const ssize_t n = ::pread(bin_fd_.get(), buffer.data() + done, buffer.size() - done,
-                              begin + static_cast<off_t>(done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      throw DataError(fmt::format("read {}.bin, offset {}: {}", prefix_,
-                                  begin + static_cast<int64_t>(done),
-                                  n < 0 ? std::strerror(errno) : "the file became shorter"));
-    }
-    done += static_cast<size_t>(n);
-  }
-  Decode(token_type_, buffer.data(), count, out);
 }
 
 std::string IndexedDataset::Where(int64_t sequence, int64_t offset) const {
+  const int64_t at = sequence < lengths_.size() ? start(sequence) : bin_->size();
   return fmt::format("{}.bin, offset {} (sequence {}, token {})", prefix_,
-                     start(sequence) + offset * TokenBytes(token_type_), sequence, offset);
+                     at + offset * token_bytes_, sequence, offset);
 }
 
 }  // namespace muster::data

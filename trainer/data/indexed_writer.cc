@@ -6,18 +6,17 @@
 
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include "trainer/data/data_error.h"
+#include "trainer/data/indexed_dataset.h"
+#include "trainer/data/mapped_file.h"
 
 namespace muster::data {
 namespace {
 
 constexpr size_t kCopyItems = 1 << 16;
-
-[[noreturn]] void Fail(const std::string& what, const std::string& path) {
-  throw DataError(what + " " + path + ": " + std::strerror(errno));
-}
+constexpr auto kIndexItem = static_cast<int64_t>(sizeof(int64_t));
+constexpr auto kLengthItem = static_cast<int64_t>(sizeof(int32_t));
 
 template <typename T>
 void WriteValue(PartialFile& file, T value) {
@@ -35,59 +34,27 @@ void ForEachBlock(const PartialFile& file, Use use) {
   }
 }
 
+// An index never stands beside a .bin that it does not describe.
+void RemoveOldIndex(const std::string& prefix) {
+  const std::string path = prefix + ".idx";
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+    throw DataError("remove " + path + ": " + std::strerror(errno));
+  }
+}
+
 }  // namespace
 
-PartialFile::PartialFile(std::string final_path)
-    : final_path_(std::move(final_path)), path_(fmt::format("{}.{}.tmp", final_path_, ::getpid())) {
-  fd_.reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!fd_) Fail("create", path_);
-}
-
-PartialFile::~PartialFile() {
-  if (fd_) ::unlink(path_.c_str());
-}
-
-void PartialFile::Write(const void* data, size_t size) {
-  const auto* at = static_cast<const uint8_t*>(data);
-  size_ += static_cast<int64_t>(size);
-  while (size > 0) {
-    const ssize_t n = ::write(fd_.get(), at, size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) Fail("write", path_);
-    at += n;
-    size -= static_cast<size_t>(n);
-  }
-}
-
-size_t PartialFile::ReadAt(int64_t offset, void* data, size_t size) const {
-  auto* at = static_cast<uint8_t*>(data);
-  size_t done = 0;
-  while (done < size) {
-    const ssize_t n =
-        ::pread(fd_.get(), at + done, size - done, offset + static_cast<int64_t>(done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) Fail("read", path_);
-    if (n == 0) break;
-    done += static_cast<size_t>(n);
-  }
-  return done;
-}
-
-void PartialFile::Publish() {
-  if (::fsync(fd_.get()) != 0) Fail("sync", path_);
-  if (::rename(path_.c_str(), final_path_.c_str()) != 0) Fail("rename to " + final_path_, path_);
-  fd_.reset();
-}
-
-IndexedWriter::IndexedWriter(const std::string& prefix, TokenType type)
+IndexedWriter::IndexedWriter(const std::string& prefix, TokenType type,
+                             const std::optional<WriterState>& resume)
     : prefix_(prefix),
       type_(type),
-      bin_(prefix + ".bin"),
+      bin_(prefix + ".bin", resume ? resume->bin_bytes : -1),
       index_(prefix + ".idx"),
-      lengths_(prefix + ".idx.lengths"),
-      documents_(prefix + ".idx.documents") {
-  WriteValue(documents_, int64_t{0});
-}
+      lengths_(prefix + ".idx.lengths", resume ? resume->sequences * kLengthItem : -1),
+      documents_(prefix + ".idx.documents", resume ? resume->documents * kIndexItem : -1),
+      modes_(prefix + ".idx.modes"),
+      num_sequences_(resume ? resume->sequences : 0),
+      num_documents_(resume ? resume->documents : 0) {}
 
 void IndexedWriter::Append(std::span<const uint8_t> tokens, std::span<const int32_t> lengths,
                            std::span<const int32_t> sequences_per_document) {
@@ -103,15 +70,79 @@ void IndexedWriter::Append(std::span<const uint8_t> tokens, std::span<const int3
   num_documents_ += static_cast<int64_t>(ends.size());
 }
 
-void IndexedWriter::Finish() {
+void IndexedWriter::AppendTokens(int fd, int64_t bytes, const std::string& name) {
+  bin_.AppendFile(fd, bytes, name);
+}
+
+void IndexedWriter::Append(const IndexedWriter& other) {
+  bin_.AppendFile(other.bin_.fd(), other.bin_.size(), other.bin_.path());
+  lengths_.AppendFile(other.lengths_.fd(), other.lengths_.size(), other.lengths_.path());
+  ForEachBlock<int64_t>(other.documents_, [this](std::span<const int64_t> ends) {
+    std::vector<int64_t> shifted(ends.begin(), ends.end());
+    for (int64_t& end : shifted) end += num_sequences_;
+    documents_.Write(shifted.data(), shifted.size() * sizeof(int64_t));
+  });
+  num_sequences_ += other.num_sequences_;
+  num_documents_ += other.num_documents_;
+}
+
+void IndexedWriter::Append(const IndexedDataset& dataset, bool with_modes) {
+  const std::string bin = dataset.prefix() + ".bin";
+  const LengthView lengths = dataset.lengths();
+  const int64_t width = TokenBytes(type_);
+  if (dataset.token_type() != type_) {
+    throw DataError(
+        fmt::format("{}.idx, offset {}: its tokens have {} bytes (type code {}), those "
+                    "of the files before it {} (code {})",
+                    dataset.prefix(), kTokenTypeOffset, TokenBytes(dataset.token_type()),
+                    static_cast<int>(dataset.token_type()), width, static_cast<int>(type_)));
+  }
+  dataset.CheckAll(1);
+  std::vector<int32_t> block;
+  for (int64_t i = 0; i < lengths.size(); ++i) {
+    block.push_back(lengths[i]);
+    if (block.size() < kCopyItems && i + 1 < lengths.size()) continue;
+    lengths_.Write(block.data(), block.size() * sizeof(int32_t));
+    block.clear();
+  }
+  const UniqueFd fd(::open(bin.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) throw DataError("open " + bin + ": " + std::strerror(errno));
+  bin_.AppendFile(fd.get(), dataset.TokensBefore(lengths.size()) * width, bin);
+  std::vector<int64_t> ends;
+  for (int64_t d = 1; d <= dataset.num_documents(); ++d) {
+    ends.push_back(num_sequences_ + dataset.document_begin(d));
+    if (ends.size() < kCopyItems && d < dataset.num_documents()) continue;
+    documents_.Write(ends.data(), ends.size() * sizeof(int64_t));
+    ends.clear();
+  }
+  if (with_modes) {
+    const MappedFile index(dataset.prefix() + ".idx");
+    const int64_t at = kIndexHeaderBytes + (kLengthItem + kIndexItem) * lengths.size() +
+                       kIndexItem * (dataset.num_documents() + 1);
+    if (index.size() != at + lengths.size()) {
+      throw DataError(
+          fmt::format("{}.idx, offset {}: no modes: it is not multimodal", dataset.prefix(), at));
+    }
+    modes_.Write(index.data() + at, static_cast<size_t>(lengths.size()));
+  }
+  num_sequences_ += lengths.size();
+  num_documents_ += dataset.num_documents();
+}
+
+WriterState IndexedWriter::Sync() {
+  bin_.Sync();
+  lengths_.Sync();
+  documents_.Sync();
+  return {bin_.size(), num_sequences_, num_documents_};
+}
+
+void IndexedWriter::Prepare() {
   index_.Write(kIndexMagic, sizeof(kIndexMagic));
   WriteValue(index_, kIndexVersion);
   WriteValue(index_, static_cast<uint8_t>(type_));
   WriteValue(index_, static_cast<uint64_t>(num_sequences_));
   WriteValue(index_, static_cast<uint64_t>(num_documents_ + 1));
-  ForEachBlock<int32_t>(lengths_, [this](std::span<const int32_t> lengths) {
-    index_.Write(lengths.data(), lengths.size_bytes());
-  });
+  index_.AppendFile(lengths_.fd(), lengths_.size(), lengths_.path());
   int64_t start = 0;
   ForEachBlock<int32_t>(lengths_, [&](std::span<const int32_t> lengths) {
     std::vector<int64_t> starts;
@@ -122,15 +153,32 @@ void IndexedWriter::Finish() {
     }
     index_.Write(starts.data(), starts.size() * sizeof(int64_t));
   });
-  ForEachBlock<int64_t>(documents_, [this](std::span<const int64_t> documents) {
-    index_.Write(documents.data(), documents.size_bytes());
-  });
-  // An index never stands beside a .bin that it does not describe.
-  if (::unlink((prefix_ + ".idx").c_str()) != 0 && errno != ENOENT) {
-    Fail("remove", prefix_ + ".idx");
-  }
+  WriteValue(index_, int64_t{0});
+  index_.AppendFile(documents_.fd(), documents_.size(), documents_.path());
+  index_.AppendFile(modes_.fd(), modes_.size(), modes_.path());
+  bin_.Sync();
+  index_.Sync();
+}
+
+void IndexedWriter::Publish() {
+  RemoveOldIndex(prefix_);
   bin_.Publish();
   index_.Publish();
+  for (PartialFile* part : {&lengths_, &documents_, &modes_}) part->Keep(false);
+}
+
+void IndexedWriter::PublishLeftover(const std::string& prefix) {
+  const std::string bin = prefix + ".bin";
+  if (::access(PartialFile::TemporaryPath(bin).c_str(), F_OK) == 0) RemoveOldIndex(prefix);
+  PartialFile::PublishLeftover(bin);
+  PartialFile::PublishLeftover(prefix + ".idx");
+  for (const char* part : {".idx.lengths", ".idx.documents", ".idx.modes"}) {
+    ::unlink(PartialFile::TemporaryPath(prefix + part).c_str());
+  }
+}
+
+void IndexedWriter::Keep() {
+  for (PartialFile* file : {&bin_, &index_, &lengths_, &documents_, &modes_}) file->Keep(true);
 }
 
 }  // namespace muster::data

@@ -1,60 +1,75 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "common/unique_fd.h"
 #include "trainer/data/indexed_format.h"
+#include "trainer/data/partial_file.h"
 
 namespace muster::data {
 
-// A file under a temporary name beside its final one. Removed on destruction unless published.
-// Throws DataError with the path and the reason (no space, no permission).
-class PartialFile {
- public:
-  explicit PartialFile(std::string final_path);
-  ~PartialFile();
-  PartialFile(const PartialFile&) = delete;
-  PartialFile& operator=(const PartialFile&) = delete;
+class IndexedDataset;
 
-  void Write(const void* data, size_t size);
-  // Reads from byte `offset` of what was written; short only at the end.
-  size_t ReadAt(int64_t offset, void* data, size_t size) const;
-  int64_t size() const { return size_; }
-  // Makes it durable and gives it its final name.
-  void Publish();
-
- private:
-  std::string final_path_;
-  std::string path_;
-  UniqueFd fd_;
-  int64_t size_ = 0;
+// How far a writer came: enough to go on in another process.
+struct WriterState {
+  int64_t bin_bytes = 0;
+  int64_t sequences = 0;
+  int64_t documents = 0;
 };
 
 // Writes PREFIX.bin and PREFIX.idx as Megatron does. Memory use does not grow with the data.
-// Nothing appears under the final names before Finish. One thread. Throws DataError.
+// Nothing appears under the final names before Publish. One thread. Throws DataError.
 class IndexedWriter {
  public:
-  IndexedWriter(const std::string& prefix, TokenType type);
+  // With `resume`, goes on with the temporary files that an interrupted writer left.
+  IndexedWriter(const std::string& prefix, TokenType type,
+                const std::optional<WriterState>& resume = std::nullopt);
 
   // Appends documents: their tokens (in the token type), the length of each sequence, the number of
   // sequences of each document (0 is an empty document).
   void Append(std::span<const uint8_t> tokens, std::span<const int32_t> lengths,
               std::span<const int32_t> sequences_per_document);
+  // Appends tokens that the next Append has the lengths of: all of the open file `fd`.
+  void AppendTokens(int fd, int64_t bytes, const std::string& name);
+  // Appends what another writer of the same type has written so far.
+  void Append(const IndexedWriter& other);
+  // Checks and appends a whole data set of the same type. `with_modes`: and its multimodal modes,
+  // which it must have.
+  void Append(const IndexedDataset& dataset, bool with_modes);
 
-  // Writes .idx and publishes both files.
-  void Finish();
+  // Makes what was appended durable and says how much it is.
+  WriterState Sync();
+
+  // Writes .idx, still under its temporary name. Nothing can be appended afterwards.
+  void Prepare();
+  // Gives both files their final names.
+  void Publish();
+  void Finish() {
+    Prepare();
+    Publish();
+  }
+  // Publishes what a writer that was interrupted after Prepare left.
+  static void PublishLeftover(const std::string& prefix);
+  // Leaves the temporary files for a later run on destruction, as does a writer that resumed.
+  void Keep();
+
+  const std::string& prefix() const { return prefix_; }
+  TokenType type() const { return type_; }
+  int64_t num_documents() const { return num_documents_; }
+  int64_t num_sequences() const { return num_sequences_; }
 
  private:
   std::string prefix_;
   TokenType type_;
   PartialFile bin_;
   PartialFile index_;
-  // Parts of .idx that grow with the data, until Finish.
+  // Parts of .idx that grow with the data, until Prepare.
   PartialFile lengths_;
-  PartialFile documents_;
+  PartialFile documents_;  // where each document ends, in sequences; without the leading 0
+  PartialFile modes_;
   int64_t num_sequences_ = 0;
   int64_t num_documents_ = 0;
 };

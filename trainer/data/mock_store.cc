@@ -21,6 +21,9 @@ MockStore::MockStore(int64_t vocab_size, int64_t eod)
   if (vocab_size < 1 || eod < 0) {
     throw DataError("--mock-data needs a vocabulary size and an end-of-document token");
   }
+  before_.reserve(lengths_.size() + 1);
+  before_.push_back(0);
+  for (const int32_t length : lengths_) before_.push_back(before_.back() + length);
 }
 
 LengthView MockStore::lengths() const {

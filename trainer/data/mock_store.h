@@ -15,6 +15,9 @@ class MockStore : public SequenceStore {
   MockStore(int64_t vocab_size, int64_t eod);
 
   LengthView lengths() const override;
+  int64_t TokensBefore(int64_t sequence) const override {
+    return before_.at(static_cast<size_t>(sequence));
+  }
   void Read(int64_t sequence, int64_t offset, int64_t count, int64_t* out) const override;
   std::string Where(int64_t sequence, int64_t offset) const override;
 
@@ -22,6 +25,7 @@ class MockStore : public SequenceStore {
   int64_t vocab_size_;
   int64_t eod_;
   std::vector<int32_t> lengths_;
+  std::vector<int64_t> before_;  // tokens before each document, and all of them
 };
 
 }  // namespace muster::data

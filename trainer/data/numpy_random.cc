@@ -13,10 +13,16 @@ NumpyRandomState::NumpyRandomState(uint32_t seed) {
 
 void NumpyRandomState::Refill() {
   constexpr int kShift = 397;
-  for (int i = 0; i < kStateSize; ++i) {
-    const uint32_t y = (state_[i] & 0x80000000U) | (state_[(i + 1) % kStateSize] & 0x7fffffffU);
-    state_[i] = state_[(i + kShift) % kStateSize] ^ (y >> 1) ^ ((y & 1) != 0 ? 0x9908b0dfU : 0);
+  const auto twist = [this](int i, int next, int shifted) {
+    const uint32_t y = (state_[i] & 0x80000000U) | (state_[next] & 0x7fffffffU);
+    state_[i] = state_[shifted] ^ (y >> 1) ^ ((0U - (y & 1)) & 0x9908b0dfU);
+  };
+  // Three loops, so that no index needs a remainder.
+  for (int i = 0; i < kStateSize - kShift; ++i) twist(i, i + 1, i + kShift);
+  for (int i = kStateSize - kShift; i < kStateSize - 1; ++i) {
+    twist(i, i + 1, i + kShift - kStateSize);
   }
+  twist(kStateSize - 1, 0, kShift - 1);
   position_ = 0;
 }
 

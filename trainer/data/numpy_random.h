@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -15,10 +16,20 @@ class NumpyRandomState {
  public:
   explicit NumpyRandomState(uint32_t seed);
 
-  // RandomState.shuffle of a one-dimensional array.
+  // RandomState.shuffle of a one-dimensional array. No draw depends on a value, so some are drawn
+  // ahead, and the memory that they lead to is on its way when it is needed.
   template <typename T>
   void Shuffle(std::span<T> values) {
-    for (uint64_t i = values.size(); i-- > 1;) std::swap(values[i], values[Interval(i)]);
+    std::array<uint64_t, 64> drawn;
+    for (uint64_t left = values.size(); left > 1;) {
+      const uint64_t count = std::min<uint64_t>(drawn.size(), left - 1);
+      for (uint64_t k = 0; k < count; ++k) {
+        drawn[k] = Interval(left - 1 - k);
+        __builtin_prefetch(&values[drawn[k]], 1);
+      }
+      for (uint64_t k = 0; k < count; ++k) std::swap(values[left - 1 - k], values[drawn[k]]);
+      left -= count;
+    }
   }
 
  private:

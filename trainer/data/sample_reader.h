@@ -1,37 +1,49 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 
+#include "trainer/data/sample_source.h"
 #include "trainer/data/sequence_store.h"
 
 namespace muster::data {
 
-// Which labels count.
-struct LossRules {
+// Which labels count, and what a document's end means.
+struct SampleRules {
   int64_t vocab_size = 0;  // 0: not checked
   int64_t eod = -1;
   int64_t pad = -1;
-  bool eod_mask_loss = false;
+  bool eod_mask_loss = false;         // no loss where the input is EOD
+  bool reset_position_ids = false;    // positions start again after each EOD
+  bool reset_attention_mask = false;  // attention does not look back across an EOD
+  // Both at the first token of each sequence, whatever the tokens are; the two resets are then
+  // without effect, as in Megatron.
+  bool inter_document_masking = false;
 };
 
-// Gathers the tokens of one sample and makes its loss mask: the part that every data order shares.
-// The store must outlive it. Any thread.
+// Makes a sample out of pieces of sequences: the part that every data order shares. The store must
+// outlive it. Any thread.
 class SampleReader {
  public:
-  SampleReader(const SequenceStore& store, const LossRules& rules) : store_(store), rules_(rules) {}
+  SampleReader(const SequenceStore& store, const SampleRules& rules)
+      : store_(store), rules_(rules) {}
 
-  // Tokens from `offset` of `sequence` into the front of `out`, at most out.size(); returns how
-  // many. Throws DataError on a token that is not below the vocabulary size.
-  int64_t Gather(int64_t sequence, int64_t offset, std::span<int64_t> out) const;
+  // Empties a sample.
+  static void Start(Sample& sample);
 
-  // Fills the rest of `tokens` from `used` on with padding, then sets the mask of each label.
-  void Finish(int64_t used, std::span<int64_t> tokens, std::span<float> loss_mask) const;
+  // Writes tokens from `offset` of `sequence` behind the sample's first `used` ones, up to `limit`
+  // in all; returns how many there are then. `new_document`: the piece does not go on with the one
+  // before it. Throws DataError on a token that is not below the vocabulary size, and as
+  // SequenceStore::Read does.
+  int64_t Append(int64_t sequence, int64_t offset, int64_t used, int64_t limit, bool new_document,
+                 Sample& sample) const;
+
+  // Fills the rest of the tokens from `used` on with padding, then makes mask and starts.
+  void Finish(int64_t used, Sample& sample) const;
 
  private:
   const SequenceStore& store_;
-  LossRules rules_;
+  SampleRules rules_;
 };
 
 }  // namespace muster::data

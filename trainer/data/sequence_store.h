@@ -31,8 +31,15 @@ class SequenceStore {
 
   virtual LengthView lengths() const = 0;
 
+  // Tokens of the sequences before `sequence`, 0 <= sequence <= lengths().size(), in constant time.
+  // Throws DataError when the store's own books say something impossible.
+  virtual int64_t TokensBefore(int64_t sequence) const = 0;
+
   // Tokens offset .. offset+count of sequence `sequence`. Throws DataError when they do not exist.
   virtual void Read(int64_t sequence, int64_t offset, int64_t count, int64_t* out) const = 0;
+
+  // Asks the system to fetch these tokens from disk. Never fails, never waits.
+  virtual void Prefetch(int64_t /*sequence*/, int64_t /*offset*/, int64_t /*count*/) const {}
 
   // Where that token is, for a message: file, byte offset, sequence and token number.
   virtual std::string Where(int64_t sequence, int64_t offset) const = 0;

@@ -32,7 +32,19 @@ std::vector<double> Numbers(const std::string& text) {
 
 }  // namespace
 
-std::array<std::optional<Range>, 3> SplitRanges(const std::string& split, int64_t count) {
+const char* NameOf(Split split) {
+  switch (split) {
+    case Split::kTrain:
+      return "train";
+    case Split::kValid:
+      return "valid";
+    case Split::kTest:
+      return "test";
+  }
+  return "";
+}
+
+SplitShares ParseSplit(const std::string& split) {
   std::vector<double> weights = Numbers(split);
   if (weights.empty() || weights.size() > 3) {
     throw DataError("--split '" + split +
@@ -41,16 +53,25 @@ std::array<std::optional<Range>, 3> SplitRanges(const std::string& split, int64_
   weights.resize(3);
   const double sum = weights[0] + weights[1] + weights[2];
   if (!(sum > 0)) throw DataError("--split '" + split + "' gives nothing to any split");
-  std::array<std::optional<Range>, 3> ranges;
+  SplitShares shares;
   double begin = 0;
   for (size_t i = 0; i < 3; ++i) {
     const double end = begin + weights[i] / sum;
-    if (weights[i] > 0) {
-      // nearbyint rounds halves to even, as Python's round does.
-      ranges[i] = Range{static_cast<int64_t>(std::nearbyint(begin * static_cast<double>(count))),
-                        static_cast<int64_t>(std::nearbyint(end * static_cast<double>(count)))};
-    }
+    if (end > begin) shares[i] = {begin, end};
     begin = end;
+  }
+  return shares;
+}
+
+std::array<std::optional<Range>, 3> SplitRanges(const std::string& split, int64_t count) {
+  // nearbyint rounds halves to even, as Python's round does.
+  const auto place = [count](double share) {
+    return static_cast<int64_t>(std::nearbyint(share * static_cast<double>(count)));
+  };
+  std::array<std::optional<Range>, 3> ranges;
+  const SplitShares shares = ParseSplit(split);
+  for (size_t i = 0; i < 3; ++i) {
+    if (shares[i]) ranges[i] = Range{place(shares[i]->first), place(shares[i]->second)};
   }
   return ranges;
 }

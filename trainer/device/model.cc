@@ -133,6 +133,9 @@ void Model::Load(const data::Batch& batch) {
     throw std::invalid_argument(
         fmt::format("a micro-batch must have {} tokens, not {}", tokens, batch.tokens_BS.numel()));
   }
+  if (batch.position_ids_BS.defined() || !batch.cu_seqlens.empty()) {
+    throw std::invalid_argument("the planned model takes rows of positions 0 .. S-1 alone");
+  }
   const at::Tensor host_tokens = batch.tokens_BS.contiguous();
   const at::Tensor host_labels = batch.labels_BS.contiguous();
   const at::Tensor host_mask = batch.loss_mask_BS.to(at::kFloat).contiguous();

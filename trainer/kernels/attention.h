@@ -2,6 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <vector>
+
 // Causal attention with fewer KV heads (G) than query heads (H); scores are scaled by 1 / sqrt(D).
 // All tensors of heads are contiguous [batch, position, head, D].
 
@@ -22,5 +25,16 @@ AttentionResult AttentionForward(const at::Tensor& q_BSHD, const at::Tensor& k_B
 AttentionGradient AttentionBackward(const at::Tensor& dout_BSHD, const at::Tensor& q_BSHD,
                                     const at::Tensor& k_BSGD, const at::Tensor& v_BSGD,
                                     const AttentionResult& result);
+
+// The same within segments: the B * S tokens in a row, cut at `cu_seqlens` (0, where each next
+// segment begins, B * S); a token attends to those before it in its own segment. Each segment is
+// computed by itself, so the result is that of its tokens alone, bit for bit.
+AttentionResult AttentionForward(const at::Tensor& q_BSHD, const at::Tensor& k_BSGD,
+                                 const at::Tensor& v_BSGD, const std::vector<int32_t>& cu_seqlens);
+
+AttentionGradient AttentionBackward(const at::Tensor& dout_BSHD, const at::Tensor& q_BSHD,
+                                    const at::Tensor& k_BSGD, const at::Tensor& v_BSGD,
+                                    const AttentionResult& result,
+                                    const std::vector<int32_t>& cu_seqlens);
 
 }  // namespace muster::kernels

@@ -7,8 +7,14 @@
 
 namespace muster::layers {
 
-kernels::QkvShape Attention::QkvShapeOf(const Context& ctx) const {
-  return {ctx.batch(), ctx.positions(), shape_.groups, shape_.heads_per_group, shape_.head_dim};
+Attention::Rotation Attention::RotationOf(const Context& ctx) const {
+  const Packing& packing = ctx.packing();
+  const bool own_angles = packing.cos_TD.defined();
+  const int64_t rows = own_angles ? 1 : ctx.batch();
+  const int64_t positions = own_angles ? ctx.batch() * ctx.positions() : ctx.positions();
+  return {{rows, positions, shape_.groups, shape_.heads_per_group, shape_.head_dim},
+          own_angles ? packing.cos_TD : shape_.cos_SD,
+          own_angles ? packing.sin_TD : shape_.sin_SD};
 }
 
 void Attention::Invalidate() {
@@ -23,12 +29,16 @@ at::Tensor Attention::Forward(Context& ctx, const at::Tensor& x_TC) {
   const at::Tensor q = at::empty({B, S, H, D}, qkv.options());
   const at::Tensor k = at::empty({B, S, shape_.groups, D}, qkv.options());
   const at::Tensor v = at::empty({B, S, shape_.groups, D}, qkv.options());
+  const Rotation rotation = RotationOf(ctx);
   DispatchFloating(qkv.scalar_type(), [&]<typename T>(std::type_identity<T>) {
-    kernels::RopeUnpack(QkvShapeOf(ctx), Data<Accumulate<T>>(shape_.cos_SD),
-                        Data<Accumulate<T>>(shape_.sin_SD), Data<T>(qkv), Data<T>(q), Data<T>(k),
+    kernels::RopeUnpack(rotation.shape, Data<Accumulate<T>>(rotation.cos),
+                        Data<Accumulate<T>>(rotation.sin), Data<T>(qkv), Data<T>(q), Data<T>(k),
                         Data<T>(v));
   });
-  const kernels::AttentionResult result = kernels::AttentionForward(q, k, v);
+  const std::vector<int32_t>& segments = ctx.packing().cu_seqlens;
+  const kernels::AttentionResult result = segments.empty()
+                                              ? kernels::AttentionForward(q, k, v)
+                                              : kernels::AttentionForward(q, k, v, segments);
   ctx.Save(q);
   ctx.Save(k);
   ctx.Save(v);
@@ -47,11 +57,15 @@ at::Tensor Attention::Backward(Context& ctx, const at::Tensor& dy_TC) {
   const at::Tensor v = ctx.Restore();
   const at::Tensor k = ctx.Restore();
   const at::Tensor q = ctx.Restore();
-  const kernels::AttentionGradient grad = kernels::AttentionBackward(dout, q, k, v, result);
+  const std::vector<int32_t>& segments = ctx.packing().cu_seqlens;
+  const kernels::AttentionGradient grad =
+      segments.empty() ? kernels::AttentionBackward(dout, q, k, v, result)
+                       : kernels::AttentionBackward(dout, q, k, v, result, segments);
+  const Rotation rotation = RotationOf(ctx);
   const at::Tensor dqkv = at::empty({B * S, (H + 2 * shape_.groups) * D}, q.options());
   DispatchFloating(q.scalar_type(), [&]<typename T>(std::type_identity<T>) {
-    kernels::RopePackGradient(QkvShapeOf(ctx), Data<Accumulate<T>>(shape_.cos_SD),
-                              Data<Accumulate<T>>(shape_.sin_SD), Data<T>(grad.dq_BSHD),
+    kernels::RopePackGradient(rotation.shape, Data<Accumulate<T>>(rotation.cos),
+                              Data<Accumulate<T>>(rotation.sin), Data<T>(grad.dq_BSHD),
                               Data<T>(grad.dk_BSGD), Data<T>(grad.dv_BSGD), Data<T>(dqkv));
   });
   return qkv_.Backward(ctx, dqkv);

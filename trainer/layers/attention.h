@@ -16,9 +16,9 @@ struct AttentionShape {
   at::Tensor cos_SD, sin_SD;  // [max positions, head_dim / 2], the compute type's accumulate type
 };
 
-// Grouped-query self attention with rotary positions: qkv projection, rotation, causal attention,
-// output projection. linear_qkv's rows are, for each group, its query heads, its key head, its
-// value head.
+// Grouped-query self attention with rotary positions: qkv projection, rotation, causal attention
+// (within the context's segments), output projection. linear_qkv's rows are, for each group, its
+// query heads, its key head, its value head.
 class Attention {
  public:
   // `shape` must outlive the layer.
@@ -30,7 +30,12 @@ class Attention {
   at::Tensor Backward(Context& ctx, const at::Tensor& dy_TC);
 
  private:
-  kernels::QkvShape QkvShapeOf(const Context& ctx) const;
+  // What the rotation needs; tokens with angles of their own are one row.
+  struct Rotation {
+    kernels::QkvShape shape;
+    at::Tensor cos, sin;
+  };
+  Rotation RotationOf(const Context& ctx) const;
 
   const AttentionShape& shape_;
   Linear qkv_;

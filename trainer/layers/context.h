@@ -19,18 +19,32 @@ struct Numerics {
   fp8::Gemm gemm;
 };
 
+// How a micro-batch's tokens stand to each other, where rows are not simply positions 0 .. S-1 that
+// attention sees whole.
+struct Packing {
+  at::Tensor cos_TD, sin_TD;  // angles of each token; undefined: those of its place in its row
+  std::vector<int32_t> cu_seqlens;  // segments of attention; empty: rows
+};
+
 // One micro-batch on its way through the layers. Forward pushes what backward needs, backward pops
 // it in reverse, so a layer itself holds nothing of a micro-batch and several may be in flight.
 // Without `training` nothing is kept and no scaling state changes.
 class Context {
  public:
-  Context(const Numerics& numerics, bool training, int64_t batch, int64_t positions)
-      : numerics_(numerics), training_(training), batch_(batch), positions_(positions) {}
+  Context(const Numerics& numerics, bool training, int64_t batch, int64_t positions,
+          Packing packing = {})
+      : numerics_(numerics),
+        training_(training),
+        batch_(batch),
+        positions_(positions),
+        packing_(std::move(packing)) {}
 
   const Numerics& numerics() const { return numerics_; }
   bool training() const { return training_; }
   int64_t batch() const { return batch_; }          // B
   int64_t positions() const { return positions_; }  // S; activations have T = B * S rows
+
+  const Packing& packing() const { return packing_; }
 
   void Save(at::Tensor tensor) {
     if (training_) tensors_.push_back(std::move(tensor));
@@ -53,6 +67,7 @@ class Context {
   const bool training_;
   const int64_t batch_;
   const int64_t positions_;
+  const Packing packing_;
   std::vector<at::Tensor> tensors_;
   std::vector<fp8::QuantizedTensor> quantized_;
 };

@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
+
 #include "trainer/checkpoint/hf_folder.h"
+#include "trainer/config/bytes.h"
 #include "trainer/config/error.h"
+#include "trainer/data/streamed_source.h"
+#include "trainer/loop/tokenizer_identity.h"
 #include "trainer/parallel/gloo.h"
 #include "trainer/parallel/single_rank.h"
 #include "trainer/tokenizer/factory.h"
@@ -29,21 +34,43 @@ std::unique_ptr<tokenizer::Tokenizer> OpenTokenizer(const TrainConfig& config) {
   }
 }
 
-// The end-of-document token, for the flags that need one.
+// The flag that needs an end-of-document token, or null.
+const char* FlagThatNeedsEod(const TrainConfig& config) {
+  if (config.eod_mask_loss) return "--eod-mask-loss";
+  if (config.reset_position_ids) return "--reset-position-ids";
+  if (config.reset_attention_mask) return "--reset-attention-mask";
+  return config.mock_data ? "--mock-data" : nullptr;
+}
+
 int64_t EndOfDocument(const TrainConfig& config) {
-  if (!config.eod_mask_loss && !config.mock_data) return -1;
+  const char* const flag = FlagThatNeedsEod(config);
+  if (flag == nullptr) return -1;
   if (config.tokenizer_type.empty()) {
-    if (config.eod_mask_loss)
-      throw ConfigError("--eod-mask-loss needs --tokenizer-type to know the EOD token");
-    return config.vocab_size - 1;  // NullTokenizer's
+    if (config.mock_data) return config.vocab_size - 1;  // NullTokenizer's
+    throw ConfigError(fmt::format("{} needs --tokenizer-type to know the EOD token", flag));
   }
   const auto eod = OpenTokenizer(config)->eod();
   if (!eod) {
-    throw ConfigError(fmt::format(
-        "--tokenizer-type {}: has no end-of-document token, which {} needs", config.tokenizer_type,
-        config.eod_mask_loss ? "--eod-mask-loss" : "--mock-data"));
+    throw ConfigError(
+        fmt::format("--tokenizer-type {}: has no end-of-document token, which {} needs",
+                    config.tokenizer_type, flag));
   }
   return *eod;
+}
+
+// Rank 0 says what concerns the run, every process what concerns itself.
+data::DataReport MakeDataReport(const config::RankEnvironment& env) {
+  data::DataReport report;
+  if (env.rank == 0) {
+    report.note = [](const std::string& text) {
+      std::fputs((" " + text + "\n").c_str(), stdout);
+      std::fflush(stdout);
+    };
+  }
+  report.warn = [rank = env.rank](const std::string& text) {
+    std::fputs(fmt::format("rank {}: warning: {}\n", rank, text).c_str(), stderr);
+  };
+  return report;
 }
 
 std::unique_ptr<parallel::Communicator> Connect(const TrainConfig& config,
@@ -100,15 +127,19 @@ data::DataConfig MakeDataConfig(const Run& run) {
   const TrainConfig& c = run.config();
   const int64_t eval_samples = c.eval_iters * c.global_batch_size;
   data::DataConfig data;
-  data.data_path = c.data_path;
-  data.train_data_path = c.train_data_path;
-  data.valid_data_path = c.valid_data_path;
-  data.test_data_path = c.test_data_path;
+  data.paths.data_path = c.data_path;
+  data.paths.train_data_path = c.train_data_path;
+  data.paths.valid_data_path = c.valid_data_path;
+  data.paths.test_data_path = c.test_data_path;
+  data.paths.data_args_path = c.data_args_path;
+  data.paths.per_split_data_args_path = c.per_split_data_args_path;
   data.mock_data = c.mock_data;
   data.split = c.split;
   data.order = c.data_order == "sequential" ? data::DataOrder::kSequential
                : c.data_order == "document" ? data::DataOrder::kDocument
                                             : data::DataOrder::kShuffled;
+  data.index_order =
+      c.index_order == "streamed" ? data::IndexOrder::kStreamed : data::IndexOrder::kMegatron;
   data.seq_length = c.model.seq_length;
   data.seed = static_cast<uint32_t>(c.seed);
   data.train_samples = c.train_samples.value_or(run.sizes.train_samples);
@@ -117,8 +148,23 @@ data::DataConfig MakeDataConfig(const Run& run) {
   data.vocab_size = c.model.padded_vocab_size;
   data.eod = EndOfDocument(c);
   data.eod_mask_loss = c.eod_mask_loss;
+  data.reset_position_ids = c.reset_position_ids;
+  data.reset_attention_mask = c.reset_attention_mask;
+  data.inter_document_masking = c.inter_document_masking;
+  data.mid_level_dataset_surplus = c.mid_level_dataset_surplus;
+  data.index_memory = config::ParseBytes(c.index_memory).value_or(data.index_memory);
+  data.use_index_cache = true;
+  data.data_cache_path = c.data_cache_path;
+  data.tokenizer_identity = TokenizerIdentity(run.line);
   data.mmap_bin_files = !c.no_mmap_bin_files;
+  data.report = MakeDataReport(run.env);
   return data;
+}
+
+std::string DataOrderText(const TrainConfig& config) {
+  if (config.data_order != "shuffled") return config.data_order;
+  if (config.index_order == "megatron") return "megatron";
+  return fmt::format("{}, seed {}", data::kStreamedOrder, config.seed);
 }
 
 void Prepare(Run& run) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "trainer/config/environment.h"
 #include "trainer/config/parse.h"
@@ -47,5 +48,9 @@ void Prepare(Run& run);
 
 // What the data flags and the length of the run ask for.
 data::DataConfig MakeDataConfig(const Run& run);
+
+// The order of the training samples in words. A checkpoint records it: samples consumed so far mean
+// others in another order.
+std::string DataOrderText(const config::TrainConfig& config);
 
 }  // namespace muster::loop

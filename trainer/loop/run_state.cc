@@ -95,6 +95,21 @@ void CheckSchedule(const Run& run, const checkpoint::FoundCheckpoint& found) {
   }
 }
 
+constexpr char kDataOrder[] = "data order";
+
+void CheckDataOrder(const Run& run, const checkpoint::FoundCheckpoint& found) {
+  const auto written = found.index.schedule.find(kDataOrder);
+  const std::string ours = DataOrderText(run.config());
+  if (run.config().finetune || written == found.index.schedule.end() || written->second == ours) {
+    return;
+  }
+  throw ConfigError(fmt::format(
+      "the order of the samples is '{}', but {} was written with '{}', so the samples that it "
+      "consumed would be others: give the same --data-order, --index-order and --seed, or "
+      "--finetune to start the data anew",
+      ours, found.folder.string(), written->second));
+}
+
 // Progress of the checkpoint that rank 0 found, on every rank; nothing when there is none.
 std::optional<checkpoint::Progress> ShareProgress(
     Run& run, const std::optional<checkpoint::FoundCheckpoint>& found) {
@@ -127,7 +142,10 @@ bool ResumeFrom(Run& run, Start& start) {
   checkpoint::Search search;
   OnFirstRank(run, "look for checkpoints", [&] {
     search = checkpoint::FindNewestWhole(c.load);
-    if (search.found) CheckSchedule(run, *search.found);
+    if (search.found) {
+      CheckSchedule(run, *search.found);
+      CheckDataOrder(run, *search.found);
+    }
     if (!search.found && (c.exit_on_missing_checkpoint || !search.skipped.empty())) {
       const std::string skipped = fmt::format("{}", fmt::join(search.skipped, "; "));
       throw CheckpointError(fmt::format("--load {}: no whole checkpoint there{}{}", c.load,
@@ -197,6 +215,7 @@ std::string SaveState(Run& run, const checkpoint::Progress& progress) {
   index.progress = progress;
   index.progress.optimizer_step = run.engine->step_count();
   index.schedule = ScheduleOf(run);
+  index.schedule[kDataOrder] = DataOrderText(c);
   for (const config::Flag& flag : config::FlagTable()) {
     if (run.line.Given(flag.name))
       index.arguments[std::string(flag.name)] = config::ValueText(flag, c);

@@ -1,6 +1,7 @@
 #include "trainer/model/llama.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/index_select.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
@@ -52,7 +53,8 @@ struct Llama::Impl {
   void MakeLayers();
   void BindGradients(at::ScalarType dtype);
   void MakeAngles(int64_t positions);
-  Context Begin(const at::Tensor& tokens_BS, bool training);
+  // The micro-batch's context; of `batch` only tokens, positions and segments count.
+  Context Begin(const data::Batch& batch, bool training);
   // From token ids to the final norm's output [T, C].
   at::Tensor Forward(Context& ctx, const at::Tensor& tokens_BS);
   LossSum Loss(Context& ctx, const at::Tensor& x_TC, const data::Batch& batch);
@@ -155,13 +157,21 @@ void Llama::Impl::MakeLayers() {
       config.untie_embeddings_and_output_weights ? &*next++ : &weights.front());
 }
 
-Context Llama::Impl::Begin(const at::Tensor& tokens_BS, bool training) {
+Context Llama::Impl::Begin(const data::Batch& batch, bool training) {
+  const at::Tensor& tokens_BS = batch.tokens_BS;
   if (tokens_BS.dim() != 2 || tokens_BS.scalar_type() != at::kLong) {
     throw std::invalid_argument("tokens must be an int64 tensor [batch, positions]");
   }
   const int64_t positions = tokens_BS.size(1);
   if (positions > attention.cos_SD.size(0)) MakeAngles(positions);
-  return Context(numerics, training, tokens_BS.size(0), positions);
+  layers::Packing packing;
+  packing.cu_seqlens = batch.cu_seqlens;
+  if (batch.position_ids_BS.defined()) {
+    const at::Tensor ids_T = batch.position_ids_BS.reshape({-1});
+    packing.cos_TD = at::index_select(attention.cos_SD, 0, ids_T);
+    packing.sin_TD = at::index_select(attention.sin_SD, 0, ids_T);
+  }
+  return Context(numerics, training, tokens_BS.size(0), positions, std::move(packing));
 }
 
 at::Tensor Llama::Impl::Forward(Context& ctx, const at::Tensor& tokens_BS) {
@@ -210,7 +220,7 @@ void Llama::BeginIteration() {
 }
 
 LossSum Llama::ForwardBackward(const data::Batch& batch) {
-  Context ctx = impl_->Begin(batch.tokens_BS, /*training=*/true);
+  Context ctx = impl_->Begin(batch, /*training=*/true);
   const LossSum sum = impl_->Loss(ctx, impl_->Forward(ctx, batch.tokens_BS), batch);
   if (impl_->recipe) impl_->recipe->AfterForward();
   impl_->Backward(ctx);
@@ -219,12 +229,12 @@ LossSum Llama::ForwardBackward(const data::Batch& batch) {
 }
 
 LossSum Llama::Evaluate(const data::Batch& batch) {
-  Context ctx = impl_->Begin(batch.tokens_BS, /*training=*/false);
+  Context ctx = impl_->Begin(batch, /*training=*/false);
   return impl_->Loss(ctx, impl_->Forward(ctx, batch.tokens_BS), batch);
 }
 
 at::Tensor Llama::Logits(const at::Tensor& tokens_BS) {
-  Context ctx = impl_->Begin(tokens_BS, /*training=*/false);
+  Context ctx = impl_->Begin({tokens_BS, {}, {}}, /*training=*/false);
   return impl_->head->Logits(ctx, impl_->Forward(ctx, tokens_BS))
       .view({tokens_BS.size(0), tokens_BS.size(1), -1});
 }

@@ -10,14 +10,6 @@
 namespace muster::tokenizer {
 namespace {
 
-// The start of the character that ends at `end` > 0.
-size_t PreviousChar(std::string_view text, size_t end) {
-  do {
-    --end;
-  } while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xc0) == 0x80);
-  return end;
-}
-
 bool IsWordChar(std::string_view text, size_t at) {
   const uint32_t code = NextCodePoint(text, at);
   const CharClass kind = ClassOf(code);
@@ -107,6 +99,7 @@ void AddedTokenFinder::Split(std::string_view text, std::vector<Stretch>& stretc
     if (match.token < 0) break;
     at = match.end;
     const AddedToken& token = tokens_[match.token];
+    if (token.as_text) continue;
     if (token.single_word && !StandsAlone(text, match.begin, match.end)) continue;
     const size_t begin =
         token.lstrip ? SpacesBefore(text, match.begin, std::min(plain, match.begin)) : match.begin;

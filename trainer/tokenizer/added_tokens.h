@@ -17,6 +17,7 @@ struct AddedToken {
   bool lstrip = false;       // takes the white space before it
   bool rstrip = false;       // and after it
   bool normalized = false;   // looked for after the others
+  bool as_text = false;      // hides shorter tokens in it, but stays plain text
 };
 
 // A stretch of text: an added token, or (id -1) plain text.

@@ -1,13 +1,21 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <queue>
+#include <span>
 
 #include "trainer/tokenizer/bpe_model.h"
+#include "trainer/tokenizer/tokenizer.h"
+#include "trainer/tokenizer/utf8.h"
 
 namespace muster::tokenizer {
 namespace {
 
 constexpr uint32_t kNoRank = std::numeric_limits<uint32_t>::max();
+// Entries of the cache of each encoder, while there are few: a power of two.
 constexpr size_t kCacheEntries = size_t{1} << 16;
 // Above it the heap is faster than scanning for the lowest rank again and again.
 constexpr size_t kShortWord = 96;
@@ -22,9 +30,15 @@ struct Candidate {
   }
 };
 
+size_t CacheEntries(size_t threads) {
+  return std::max<size_t>(1, kCacheEntries * Tokenizer::kFullEncoders /
+                                 std::bit_ceil(std::max(threads, Tokenizer::kFullEncoders)));
+}
+
 }  // namespace
 
-BpeEncoder::BpeEncoder(const BpeModel& model) : model_(model), cache_(kCacheEntries) {}
+BpeEncoder::BpeEncoder(const BpeModel& model, size_t threads)
+    : model_(model), cache_(CacheEntries(threads)) {}
 
 void BpeEncoder::Encode(std::string_view word, std::vector<int32_t>& ids) {
   if (word.size() > WordKey::kMaxBytes) {
@@ -32,7 +46,7 @@ void BpeEncoder::Encode(std::string_view word, std::vector<int32_t>& ids) {
     return;
   }
   const WordKey key = WordKey::Of(word);
-  CacheEntry& entry = cache_[key.Hash() & (kCacheEntries - 1)];
+  CacheEntry& entry = cache_[key.Hash() & (cache_.size() - 1)];
   if (entry.key == key) {
     for (uint32_t i = 0; i < entry.count; ++i) ids.push_back(entry.ids[i]);
     return;
@@ -53,23 +67,72 @@ void BpeEncoder::EncodeUncached(std::string_view word, std::vector<int32_t>& ids
       return;
     }
   }
-  Symbols(word);
+  model_.unit() == SymbolUnit::kBytes ? ByteSymbols(word) : CharacterSymbols(word);
   symbols_.size() <= kShortWord ? MergeShort() : MergeLong();
   ids.insert(ids.end(), symbols_.begin(), symbols_.end());
 }
 
-void BpeEncoder::Symbols(std::string_view word) {
+void BpeEncoder::ByteSymbols(std::string_view word) {
   symbols_.clear();
-  bool after_unknown = false;
-  for (const char c : word) {
-    const int32_t id = model_.byte_id(static_cast<uint8_t>(c));
+  int32_t waiting = BpeModel::kNone;
+  for (size_t i = 0; i < word.size(); ++i) {
+    const int32_t id = model_.byte_id(static_cast<uint8_t>(word[i]));
     if (id >= 0) {
+      Flush(waiting);
       symbols_.push_back(id);
-    } else if (model_.unknown() >= 0 && !(after_unknown && model_.fuse_unknown())) {
-      symbols_.push_back(model_.unknown());
+    } else {
+      AddUnknown(waiting, word.substr(i, 1));
     }
-    after_unknown = id < 0;
   }
+  Flush(waiting);
+}
+
+void BpeEncoder::CharacterSymbols(std::string_view word) {
+  symbols_.clear();
+  int32_t waiting = BpeModel::kNone;
+  for (size_t at = 0; at < word.size();) {
+    const size_t begin = at;
+    NextCodePoint(word, at);
+    const std::string_view character = word.substr(begin, at - begin);
+    if (const auto id = model_.Find(character)) {
+      Flush(waiting);
+      symbols_.push_back(*id);
+    } else if (!FallBack(character)) {
+      AddUnknown(waiting, character);
+    }
+  }
+  Flush(waiting);
+}
+
+// All bytes of the character, or none.
+bool BpeEncoder::FallBack(std::string_view character) {
+  const size_t before = symbols_.size();
+  for (const char c : character) {
+    const int32_t id = model_.fallback(static_cast<uint8_t>(c));
+    if (id < 0) {
+      symbols_.resize(before);
+      return false;
+    }
+    symbols_.push_back(id);
+  }
+  return true;
+}
+
+// As in the reference an unknown token waits until a known one, or the end, follows: bytes that
+// characters fell back to overtake it.
+void BpeEncoder::AddUnknown(int32_t& waiting, std::string_view what) {
+  if (model_.unknown() == BpeModel::kMissing) {
+    throw TokenizerError(fmt::format(
+        "the bytes {:02x} are not in the vocabulary, and neither is the tokenizer's unknown token",
+        fmt::join(std::span(reinterpret_cast<const uint8_t*>(what.data()), what.size()), " ")));
+  }
+  if (!model_.fuse_unknown()) Flush(waiting);
+  waiting = model_.unknown();
+}
+
+void BpeEncoder::Flush(int32_t& waiting) {
+  if (waiting >= 0) symbols_.push_back(waiting);
+  waiting = BpeModel::kNone;
 }
 
 void BpeEncoder::MergeShort() {

@@ -12,14 +12,21 @@
 
 namespace muster::tokenizer {
 
-// A byte-pair vocabulary over bytes. Built once, then immutable: any thread.
+// What a word is before the first merge.
+enum class SymbolUnit { kBytes, kCharacters };
+
+// A byte-pair vocabulary. Built once, then immutable: any thread.
 class BpeModel {
  public:
+  static constexpr int32_t kNone = -1;
+  static constexpr int32_t kMissing = -2;
+
   struct Merge {
     uint32_t rank;
     int32_t result;
   };
 
+  void set_unit(SymbolUnit unit) { unit_ = unit; }
   // Token strings in bytes. Ids need not be dense.
   void AddToken(std::string bytes, int32_t id);
   // The pair (left, right) becomes `result`; a lower rank goes first. A repeated pair takes the
@@ -27,19 +34,23 @@ class BpeModel {
   void AddMerge(int32_t left, int32_t right, uint32_t rank, int32_t result);
   // A word that is a token becomes it, whatever the merges say (`ignore_merges`).
   void set_whole_words(bool on) { whole_words_ = on; }
-  // What stands for a byte that is no token; without one such bytes vanish. `fuse`: runs of them
-  // become one.
+  // What stands for a byte or character that is no token: an id, kNone (it vanishes) or kMissing
+  // (the text can't be encoded). `fuse`: runs of them become one.
   void set_unknown(int32_t id, bool fuse) {
     unknown_ = id;
     fuse_unknown_ = fuse;
   }
+  // The token of a byte of characters that are no token (`byte_fallback`).
+  void set_fallback(uint8_t byte, int32_t id) { fallback_[byte] = id; }
   // Builds the tables; after the last Add.
   void Finish();
 
+  SymbolUnit unit() const { return unit_; }
   bool whole_words() const { return whole_words_; }
   std::optional<int32_t> Find(std::string_view token) const;
-  int32_t byte_id(uint8_t byte) const { return byte_ids_[byte]; }  // -1: none
-  int32_t unknown() const { return unknown_; }                     // -1: none
+  int32_t byte_id(uint8_t byte) const { return byte_ids_[byte]; }   // or kNone
+  int32_t fallback(uint8_t byte) const { return fallback_[byte]; }  // or kNone
+  int32_t unknown() const { return unknown_; }
   bool fuse_unknown() const { return fuse_unknown_; }
   const Merge* FindMerge(int32_t left, int32_t right) const;
 
@@ -57,21 +68,24 @@ class BpeModel {
     return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
   }
 
+  SymbolUnit unit_ = SymbolUnit::kBytes;
   bool whole_words_ = false;
-  int32_t unknown_ = -1;
+  int32_t unknown_ = kNone;
   bool fuse_unknown_ = false;
   std::vector<std::pair<std::string, int32_t>> added_;    // until Finish
   std::vector<std::pair<uint64_t, Merge>> added_merges_;  // until Finish
   std::vector<ShortEntry> short_;                         // open addressing, a power of two
   std::unordered_map<std::string, int32_t> long_;         // more than WordKey::kMaxBytes
   std::vector<MergeEntry> merges_;                        // open addressing, a power of two
-  std::vector<int32_t> byte_ids_ = std::vector<int32_t>(256, -1);
+  std::vector<int32_t> byte_ids_ = std::vector<int32_t>(256, kNone);
+  std::vector<int32_t> fallback_ = std::vector<int32_t>(256, kNone);
 };
 
 // Encodes words with a model: one thread's scratch and cache.
 class BpeEncoder {
  public:
-  explicit BpeEncoder(const BpeModel& model);
+  // One of `threads` encoders: as they get more, their caches get smaller.
+  explicit BpeEncoder(const BpeModel& model, size_t threads = 1);
 
   // Appends the ids of one word (a piece of text between splits; not empty).
   void Encode(std::string_view word, std::vector<int32_t>& ids);
@@ -91,7 +105,11 @@ class BpeEncoder {
   };
 
   void EncodeUncached(std::string_view word, std::vector<int32_t>& ids);
-  void Symbols(std::string_view word);
+  void ByteSymbols(std::string_view word);
+  void CharacterSymbols(std::string_view word);
+  bool FallBack(std::string_view character);
+  void AddUnknown(int32_t& waiting, std::string_view what);
+  void Flush(int32_t& waiting);
   void MergeShort();
   void MergeLong();
 

@@ -6,13 +6,20 @@
 #include <iterator>
 #include <utility>
 
+#include "trainer/tokenizer/utf8.h"
+
 namespace muster::tokenizer {
 namespace {
 
-std::vector<AddedToken> Select(const std::vector<AddedToken>& tokens, bool normalized) {
+// Tokens that are looked for in normalized text are normalized like it.
+std::vector<AddedToken> Select(const std::vector<AddedToken>& tokens, bool normalized,
+                               const Normalizer* normalizer) {
   std::vector<AddedToken> selected;
   std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(selected),
                [normalized](const AddedToken& token) { return token.normalized == normalized; });
+  for (AddedToken& token : selected) {
+    if (normalizer != nullptr) normalizer->Apply(token.content);
+  }
   return selected;
 }
 
@@ -20,12 +27,15 @@ std::vector<AddedToken> Select(const std::vector<AddedToken>& tokens, bool norma
 
 class BpeTokenizer::BpeTextEncoder : public Encoder {
  public:
-  explicit BpeTextEncoder(const BpeTokenizer& tokenizer)
-      : tokenizer_(tokenizer), words_(tokenizer.parts_.model) {
-    for (const auto& splitter : tokenizer.parts_.splitters) splitters_.push_back(splitter->Clone());
+  BpeTextEncoder(const BpeTokenizer& tokenizer, size_t threads)
+      : tokenizer_(tokenizer), words_(tokenizer.parts_.model, threads) {
+    for (const PreStep& step : tokenizer.parts_.steps) {
+      stages_.push_back({&step, step.splitter ? step.splitter->Clone() : nullptr, {}});
+    }
   }
 
   void Encode(std::string_view text, std::vector<int32_t>& ids) override {
+    CheckUtf8(text);
     const BpeParts& parts = tokenizer_.parts_;
     ids.insert(ids.end(), parts.prefix.begin(), parts.prefix.end());
     stretches_.clear();
@@ -33,64 +43,104 @@ class BpeTokenizer::BpeTextEncoder : public Encoder {
     for (const Stretch& stretch : stretches_) {
       if (stretch.id >= 0) {
         ids.push_back(stretch.id);
-      } else if (tokenizer_.normalized_.empty()) {
-        EncodePlain(stretch.text, ids);
       } else {
-        EncodeNormalized(stretch.text, ids);
+        EncodeStretch(stretch.text, stretch.text.data() == text.data(), ids);
       }
     }
     ids.insert(ids.end(), parts.suffix.begin(), parts.suffix.end());
   }
 
+  void EncodeInParts(std::string_view text, std::vector<int32_t>& ids,
+                     const std::function<void()>& take) override {
+    take_ = &take;
+    try {
+      Encode(text, ids);
+    } catch (...) {
+      take_ = nullptr;
+      throw;
+    }
+    take_ = nullptr;
+  }
+
  private:
-  void EncodeNormalized(std::string_view text, std::vector<int32_t>& ids) {
+  struct Stage {
+    const PreStep* step;
+    std::unique_ptr<Splitter> splitter;
+    std::string text;  // a piece as the step rewrote it
+  };
+
+  // `first`: the stretch starts the text.
+  void EncodeStretch(std::string_view text, bool first, std::vector<int32_t>& ids) {
+    if (tokenizer_.parts_.normalizer != nullptr) {
+      normalized_ = text;
+      tokenizer_.parts_.normalizer->Apply(normalized_);
+      text = normalized_;
+    }
+    if (tokenizer_.normalized_.empty()) {
+      RunStage(0, text, first, ids);
+      return;
+    }
     inner_.clear();
     tokenizer_.normalized_.Split(text, inner_);
     for (const Stretch& stretch : inner_) {
       if (stretch.id >= 0) {
         ids.push_back(stretch.id);
       } else {
-        EncodePlain(stretch.text, ids);
+        RunStage(0, stretch.text, first && stretch.text.data() == text.data(), ids);
       }
     }
   }
 
-  void EncodePlain(std::string_view text, std::vector<int32_t>& ids) {
-    if (tokenizer_.parts_.add_prefix_space && !text.starts_with(' ')) {
-      prefixed_.assign(1, ' ').append(text);
-      text = prefixed_;
-    }
-    SplitWith(0, text, ids);
-  }
-
-  void SplitWith(size_t stage, std::string_view text, std::vector<int32_t>& ids) {
-    if (stage == splitters_.size()) {
+  void RunStage(size_t index, std::string_view text, bool first, std::vector<int32_t>& ids) {
+    if (text.empty()) return;
+    if (index == stages_.size()) {
       words_.Encode(text, ids);
       return;
     }
-    Splitter& splitter = *splitters_[stage];
+    Stage& stage = stages_[index];
+    const PreStep& step = *stage.step;
+    if (step.rewrite != nullptr) {
+      stage.text = text;
+      step.rewrite->Apply(stage.text);
+      text = stage.text;
+    }
+    if (!step.prefix.empty() && (first || !step.prefix_only_first) &&
+        !text.starts_with(step.prefix)) {
+      stage.text = step.prefix + std::string(text);
+      text = stage.text;
+    }
+    if (stage.splitter == nullptr) {
+      RunStage(index + 1, text, first, ids);
+      return;
+    }
     for (size_t at = 0; at < text.size();) {
-      const Piece piece = splitter.Next(text, at);
-      if (piece.keep) SplitWith(stage + 1, text.substr(at, piece.end - at), ids);
+      const Piece piece = stage.splitter->Next(text, at);
+      if (piece.keep) RunStage(index + 1, text.substr(at, piece.end - at), first && at == 0, ids);
       at = piece.end;
+      if (take_ != nullptr && ids.size() >= kPartIds) (*take_)();
     }
   }
 
   const BpeTokenizer& tokenizer_;
   BpeEncoder words_;
-  std::vector<std::unique_ptr<Splitter>> splitters_;
+  std::vector<Stage> stages_;
   std::vector<Stretch> stretches_;
   std::vector<Stretch> inner_;
-  std::string prefixed_;
+  std::string normalized_;
+  const std::function<void()>* take_ = nullptr;  // during EncodeInParts
 };
 
 BpeTokenizer::BpeTokenizer(BpeParts parts)
     : parts_(std::move(parts)),
-      plain_(Select(parts_.added, false)),
-      normalized_(Select(parts_.added, true)) {}
+      plain_(Select(parts_.added, false, nullptr)),
+      normalized_(Select(parts_.added, true, parts_.normalizer.get())) {}
 
 std::unique_ptr<Encoder> BpeTokenizer::NewEncoder() const {
-  return std::make_unique<BpeTextEncoder>(*this);
+  return NewEncoderOf(1);
+}
+
+std::unique_ptr<Encoder> BpeTokenizer::NewEncoderOf(size_t threads) const {
+  return std::make_unique<BpeTextEncoder>(*this, threads);
 }
 
 std::string BpeTokenizer::Decode(std::span<const int32_t> ids) const {
@@ -101,6 +151,7 @@ std::string BpeTokenizer::Decode(std::span<const int32_t> ids) const {
     }
     text += parts_.token_text[id];
   }
+  if (parts_.strip_space && text.starts_with(' ')) text.erase(0, 1);
   return text;
 }
 

@@ -9,33 +9,38 @@
 
 #include "trainer/tokenizer/added_tokens.h"
 #include "trainer/tokenizer/bpe_model.h"
-#include "trainer/tokenizer/splitter.h"
+#include "trainer/tokenizer/normalizer.h"
+#include "trainer/tokenizer/pre_step.h"
 #include "trainer/tokenizer/tokenizer.h"
 
 namespace muster::tokenizer {
 
-// What a byte-level BPE tokenizer is made of; loaders fill it.
+// What a BPE tokenizer is made of; loaders fill it. A text goes through it from top to bottom.
 struct BpeParts {
+  std::vector<AddedToken> added;           // looked for in the text
+  std::unique_ptr<Normalizer> normalizer;  // of what lies between them; null: none
+  std::vector<PreStep> steps;
   BpeModel model;
-  std::vector<std::unique_ptr<Splitter>> splitters;  // each cuts the pieces of the one before
-  bool add_prefix_space = false;  // before each stretch of plain text that has none
-  std::vector<AddedToken> added;  // looked for in the text
-  std::vector<int32_t> prefix;    // ids around every text
+  std::vector<int32_t> prefix;  // ids around every text
   std::vector<int32_t> suffix;
   std::vector<std::string> token_text;  // by id, bytes; what Decode prints
   std::vector<bool> has_token;          // by id
+  bool strip_space = false;             // Decode leaves out a space at the start
   std::optional<int32_t> eod;
+  std::optional<int32_t> pad;
   int64_t vocab_size = 0;
 };
 
-// Byte-level BPE: GPT-2, Llama 3, Qwen and their kin.
+// BPE over bytes (GPT-2, Llama 3, Qwen and their kin) or over characters (Llama 2, Mistral).
 class BpeTokenizer : public Tokenizer {
  public:
   explicit BpeTokenizer(BpeParts parts);
 
   std::unique_ptr<Encoder> NewEncoder() const override;
+  std::unique_ptr<Encoder> NewEncoderOf(size_t threads) const override;
   std::string Decode(std::span<const int32_t> ids) const override;
   std::optional<int32_t> eod() const override { return parts_.eod; }
+  std::optional<int32_t> pad() const override { return parts_.pad; }
   int64_t vocab_size() const override { return parts_.vocab_size; }
 
  private:

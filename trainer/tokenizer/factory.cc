@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "common/suggest.h"
+#include "trainer/tokenizer/byte_tokenizer.h"
 #include "trainer/tokenizer/null_tokenizer.h"
+#include "trainer/tokenizer/spm_tokenizer.h"
 #include "trainer/tokenizer/tiktoken_file.h"
 #include "trainer/tokenizer/tokenizer_json.h"
 
@@ -14,7 +16,9 @@ namespace {
 
 const std::vector<std::string>& TypeNames() {
   static const auto* const names = new std::vector<std::string>{
-      "HuggingFaceTokenizer", "TikTokenizer", "GPT2BPETokenizer", "NullTokenizer"};
+      "HuggingFaceTokenizer",      "TikTokenizer",    "SentencePieceTokenizer",
+      "GPTSentencePieceTokenizer", "Llama2Tokenizer", "GPT2BPETokenizer",
+      "ByteLevelTokenizer",        "NullTokenizer"};
   return *names;
 }
 
@@ -25,7 +29,8 @@ const std::string& Required(const std::string& value, const std::string& what) {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> MakeTokenizer(const TokenizerOptions& options) {
+std::unique_ptr<Tokenizer> MakeTokenizer(const TokenizerOptions& options,
+                                         const OpenSpmEngine& open_engine) {
   const HfOptions hf{options.hf_special_tokens, options.split_special_tokens};
   if (options.type == "HuggingFaceTokenizer") {
     return LoadTokenizerJson(Required(options.model,
@@ -50,6 +55,18 @@ std::unique_ptr<Tokenizer> MakeTokenizer(const TokenizerOptions& options) {
                  "TikTokenizer needs --tokenizer-model: Megatron's JSON vocabulary, or Llama 3's "
                  "tokenizer.model"),
         tiktoken);
+  }
+  if (options.type == "SentencePieceTokenizer" || options.type == "GPTSentencePieceTokenizer" ||
+      options.type == "Llama2Tokenizer") {
+    return LoadSpm(
+        Required(options.model, options.type + " needs --tokenizer-model: a .model file "
+                                               "of SentencePiece"),
+        {options.sentencepiece_legacy, options.special_tokens, options.sentencepiece_keep_spaces},
+        open_engine);
+  }
+  if (options.type == "ByteLevelTokenizer") {
+    return std::make_unique<ByteTokenizer>(options.vocab_size > 0 ? options.vocab_size
+                                                                  : ByteTokenizer::kVocabSize);
   }
   if (options.type == "NullTokenizer") return std::make_unique<NullTokenizer>(options.vocab_size);
   std::string known;

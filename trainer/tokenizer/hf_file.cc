@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
-
+#include "trainer/tokenizer/read_file.h"
 #include "trainer/tokenizer/tokenizer.h"
 
 namespace muster::tokenizer {
@@ -12,13 +10,6 @@ namespace {
 
 using nlohmann::json;
 using Event = json::parse_event_t;
-
-std::string ReadWhole(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(in), {});
-  if (!in) throw TokenizerError("open " + path + ": no such readable file");
-  return text;
-}
 
 // Takes the entries of model.vocab and model.merges out of the stream of parse events. Depths: the
 // keys of the root are at 1, those of "model" at 2, the entries of its tables at 3.
@@ -29,6 +20,9 @@ class TableFilter {
   // Whether the parser shall keep the value.
   bool operator()(int depth, Event event, json& parsed) {
     if (event == Event::key) return Key(depth, parsed);
+    if (in_model_ && table_ == Table::kVocab && depth == 2 && event == Event::array_start) {
+      throw TokenizerError("model.vocab: is a list (of a Unigram model?); only BPE is supported");
+    }
     if (in_model_ && table_ == Table::kVocab && depth == 3) return Vocab(event, parsed);
     if (in_model_ && table_ == Table::kMerges && depth >= 3) return Merge(depth, event, parsed);
     return true;
@@ -97,7 +91,7 @@ std::pair<std::string, std::string> SplitMerge(const std::string& line, size_t r
 
 nlohmann::json ReadJsonFile(const std::string& path) {
   try {
-    return json::parse(ReadWhole(path));
+    return json::parse(ReadWholeFile(path));
   } catch (const json::exception& error) {
     throw TokenizerError(path + ": " + error.what());
   }
@@ -107,7 +101,7 @@ HfFile ReadHfFile(const std::string& path) {
   HfFile file;
   TableFilter filter(&file);
   try {
-    file.rest = json::parse(ReadWhole(path), std::ref(filter));
+    file.rest = json::parse(ReadWholeFile(path), std::ref(filter));
   } catch (const json::exception& error) {
     throw TokenizerError(path + ": " + error.what());
   } catch (const TokenizerError& error) {

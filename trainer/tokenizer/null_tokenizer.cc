@@ -11,11 +11,6 @@
 namespace muster::tokenizer {
 namespace {
 
-// White space to Python: \s and the four ASCII separators.
-bool IsPythonSpace(uint32_t code) {
-  return ClassOf(code) == CharClass::kSpace || (code >= 0x1c && code <= 0x1f);
-}
-
 // Python's int(word): white space around, a sign, digits of any script, single underscores between
 // digits.
 std::optional<int32_t> PythonInt(std::string_view word) {

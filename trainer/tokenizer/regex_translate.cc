@@ -2,10 +2,13 @@
 #include <fmt/format.h>
 #include <pcre2.h>
 
+#include <algorithm>
+#include <cctype>
 #include <span>
 #include <string>
 
-#include "trainer/tokenizer/regex_splitter.h"
+#include "trainer/tokenizer/regex_matcher.h"
+#include "trainer/tokenizer/tokenizer.h"
 #include "trainer/tokenizer/unicode_class.h"
 #include "trainer/tokenizer/utf8.h"
 
@@ -18,9 +21,26 @@ std::string ClassItem(uint32_t first, uint32_t last) {
                        : fmt::format("\\x{{{:x}}}-\\x{{{:x}}}", first, last);
 }
 
-std::string SpaceItems() {
+std::string Items(std::span<const CodePointRange> ranges) {
   std::string items;
-  for (const CodePointRange& range : SpaceRanges()) items += ClassItem(range.first, range.last);
+  for (const CodePointRange& range : ranges) items += ClassItem(range.first, range.last);
+  return items;
+}
+
+// What lies between the ranges.
+std::string ComplementItems(std::span<const CodePointRange> ranges) {
+  constexpr uint32_t kLastCodePoint = 0x10ffff;
+  std::string items;
+  uint32_t next = 0;
+  const auto add = [&items](uint32_t first, uint32_t last) {  // PCRE2 wants no surrogates
+    if (first < 0xd800) items += ClassItem(first, std::min<uint32_t>(last, 0xd7ff));
+    if (last > 0xdfff) items += ClassItem(std::max<uint32_t>(first, 0xe000), last);
+  };
+  for (const CodePointRange& range : ranges) {
+    if (range.first > next) add(next, range.first - 1);
+    next = range.last + 1;
+  }
+  if (next <= kLastCodePoint) add(next, kLastCodePoint);
   return items;
 }
 
@@ -58,53 +78,129 @@ std::string PropertyItems(const std::string& name, std::span<const CodePointRang
   return items;
 }
 
-// A class escape at the front of a pattern, such as \s or \P{Lu}; size 0: none that needs
-// rewriting.
-struct ClassEscape {
-  size_t size = 0;
-  bool negated = false;
-  std::string items;
-};
+// Walks through a pattern and writes PCRE2's.
+class Translator {
+ public:
+  explicit Translator(std::string_view pattern) : pattern_(pattern) {}
 
-ClassEscape ReadClassEscape(std::string_view pattern) {
-  if (pattern.starts_with("\\s") || pattern.starts_with("\\S")) {
-    return {2, pattern[1] == 'S', SpaceItems()};
+  std::string Run() {
+    while (at_ < pattern_.size()) Step();
+    return std::move(out_);
   }
-  if (!pattern.starts_with("\\p{") && !pattern.starts_with("\\P{")) return {};
-  const size_t close = pattern.find('}');
-  if (close == std::string_view::npos) return {};
-  const std::string name(pattern.substr(3, close - 3));
-  const auto ranges = PropertyRanges(name);
-  if (ranges.empty()) return {};
-  return {close + 1, pattern[1] == 'P', PropertyItems(name, ranges)};
-}
+
+ private:
+  [[noreturn]] void Refuse(std::string_view what) const {
+    throw TokenizerError(fmt::format("split pattern '{}': '{}' at character {} is not supported",
+                                     pattern_, what, at_));
+  }
+
+  std::string_view Rest() const { return pattern_.substr(at_); }
+
+  void Copy(size_t size) {
+    out_ += pattern_.substr(at_, size);
+    at_ += size;
+  }
+
+  void Step() {
+    const char c = pattern_[at_];
+    if (c == '\\') {
+      Escape();
+    } else if (in_class_) {
+      ClassStep(c);
+    } else if (c == '[') {
+      in_class_ = true;
+      const size_t size = Rest().starts_with("[^") ? 2 : 1;
+      if (Rest().substr(size).starts_with("]")) Refuse("[]");
+      Copy(size);
+    } else if (c == '(') {
+      Group();
+    } else if (c == '^' || c == '$') {
+      Refuse(pattern_.substr(at_, 1));  // of every line in Oniguruma, of the text in PCRE2
+    } else if (Rest().starts_with("{,") || Rest().starts_with("}+")) {
+      Refuse(Rest().substr(0, 2));  // "up to" there, as written here; repeated there, atomic here
+    } else {
+      Copy(1);
+    }
+  }
+
+  void ClassStep(char c) {
+    // A class in a class, and "&&", mean other things to PCRE2.
+    if (c == '[' || Rest().starts_with("&&")) Refuse(Rest().substr(0, 2));
+    if (c == ']') in_class_ = false;
+    Copy(1);
+  }
+
+  void Group() {
+    for (const std::string_view opening : {"(?:", "(?i:", "(?=", "(?!", "(?<=", "(?<!", "(?>"}) {
+      if (Rest().starts_with(opening)) return Copy(opening.size());
+    }
+    if (Rest().starts_with("(?") || Rest().starts_with("(*")) Refuse(Rest().substr(0, 3));
+    Copy(1);
+  }
+
+  // A list of items, or its complement, in or outside of brackets.
+  void Class(const std::string& items, size_t size) {
+    out_ += in_class_ ? items : "[" + items + "]";
+    at_ += size;
+  }
+
+  void Escape() {
+    if (at_ + 1 == pattern_.size()) Refuse("\\");
+    const char c = pattern_[at_ + 1];
+    switch (c) {
+      case 's':
+        return Class(Items(SpaceRanges()), 2);
+      case 'S':
+        return Class(ComplementItems(SpaceRanges()), 2);
+      case 'd':
+        return Class(PropertyItems("Nd", PropertyRanges("Nd")), 2);
+      case 'D':
+        return Class(ComplementItems(PropertyRanges("Nd")), 2);
+      case 'p':
+      case 'P':
+        return Property(c == 'P');
+      case 'n':
+      case 'r':
+      case 't':
+      case 'x':
+        return Copy(2);
+      default:
+        break;
+    }
+    // A letter or digit may be an escape of one engine or the other; anything else is itself.
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x80 || std::isalnum(byte) != 0) Refuse(pattern_.substr(at_, 2));
+    Copy(2);
+  }
+
+  void Property(bool negated) {
+    const size_t close = pattern_.find('}', at_);
+    if (close == std::string_view::npos || !Rest().substr(2).starts_with("{")) {
+      Refuse(Rest().substr(0, 3));
+    }
+    std::string_view name = pattern_.substr(at_ + 3, close - at_ - 3);
+    if (name.starts_with("^")) {
+      negated = !negated;
+      name.remove_prefix(1);
+    }
+    const auto ranges = PropertyRanges(name);
+    if (ranges.empty()) Refuse(pattern_.substr(at_, close + 1 - at_));
+    // A script is more than the property of that name to PCRE2.
+    const std::string items =
+        name == "Han" ? Items(ranges) : PropertyItems(std::string(name), ranges);
+    Class(negated ? ComplementItems(ranges) : items, close + 1 - at_);
+  }
+
+  const std::string_view pattern_;
+  size_t at_ = 0;
+  bool in_class_ = false;
+  std::string out_;
+};
 
 }  // namespace
 
 std::string TranslatePattern(std::string_view pattern) {
-  std::string out;
-  bool in_class = false;
-  for (size_t at = 0; at < pattern.size();) {
-    const ClassEscape escape = ReadClassEscape(pattern.substr(at));
-    // A negated escape inside a class has no list of items: PCRE2's own stands.
-    if (escape.size > 0 && !(in_class && escape.negated)) {
-      out += in_class ? escape.items : (escape.negated ? "[^" : "[") + escape.items + "]";
-      at += escape.size;
-      continue;
-    }
-    if (pattern[at] == '\\' && at + 1 < pattern.size()) {
-      out += pattern.substr(at, 2);
-      at += 2;
-      continue;
-    }
-    if (pattern[at] == '[') {
-      in_class = true;
-    } else if (pattern[at] == ']') {
-      in_class = false;
-    }
-    out += pattern[at++];
-  }
-  return out;
+  return Translator(pattern).Run();
 }
 
 }  // namespace muster::tokenizer

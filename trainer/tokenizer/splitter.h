@@ -6,9 +6,10 @@
 
 namespace muster::tokenizer {
 
+// A cut of a text. For a Splitter `keep` false means that this part is dropped.
 struct Piece {
   size_t end;
-  bool keep;  // false: this part of the text is dropped
+  bool keep;
 };
 
 // Cuts a text into pieces, the first step of most tokenizers. One thread; cheap to clone.

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <unordered_map>
@@ -13,7 +11,8 @@
 
 #include "trainer/tokenizer/bpe_tokenizer.h"
 #include "trainer/tokenizer/llama3_splitter.h"
-#include "trainer/tokenizer/regex_splitter.h"
+#include "trainer/tokenizer/match_splitter.h"
+#include "trainer/tokenizer/read_file.h"
 
 namespace muster::tokenizer {
 namespace {
@@ -30,8 +29,8 @@ constexpr char kPatternV2[] =
 constexpr const char* kNamedSpecials[] = {"<unk>", "<s>",   "</s>", "<mask>",
                                           "<pad>", "<cls>", "<sep>"};
 constexpr int32_t kMegatronEod = 2;
+constexpr int32_t kMegatronPad = 4;
 
-constexpr size_t kLlama3Tokens = 128000;
 constexpr int kLlama3Specials = 256;
 
 std::string DecodeBase64(std::string_view text) {
@@ -127,6 +126,12 @@ void FillModel(const Ranks& ranks, int32_t first_id, BpeParts& parts) {
   parts.model.Finish();
 }
 
+void AddSplitter(std::unique_ptr<Splitter> splitter, BpeParts& parts) {
+  PreStep step;
+  step.splitter = std::move(splitter);
+  parts.steps.push_back(std::move(step));
+}
+
 void AddSpecial(std::string text, int32_t id, bool look_for, BpeParts& parts) {
   parts.token_text[id] = text;
   parts.has_token[id] = true;
@@ -187,28 +192,26 @@ BpeParts MegatronParts(const std::string& text, const TiktokenOptions& options) 
   if (options.pattern != "v1" && options.pattern != "v2") {
     throw TokenizerError("--tiktoken-pattern '" + options.pattern + "' is neither v1 nor v2");
   }
-  parts.splitters.push_back(
-      std::make_unique<RegexSplitter>(options.pattern == "v1" ? kPatternV1 : kPatternV2, true));
+  AddSplitter(MakeMatchSplitter(options.pattern == "v1" ? kPatternV1 : kPatternV2,
+                                MatchBehavior::kIsolated, false),
+              parts);
   parts.eod = kMegatronEod;
+  parts.pad = kMegatronPad;
   return parts;
 }
 
 BpeParts Llama3Parts(const std::string& text, const TiktokenOptions& options) {
   const Ranks ranks = ReadLineRanks(text);
-  if (ranks.size() != kLlama3Tokens) {
-    throw TokenizerError(fmt::format(
-        "{} tokens; only Llama 3's tokenizer.model (128000) is known in this form", ranks.size()));
-  }
+  const auto first_special = static_cast<int32_t>(ranks.size());
   BpeParts parts;
-  Resize(parts, kLlama3Tokens + kLlama3Specials);
+  Resize(parts, ranks.size() + kLlama3Specials);
   for (int n = 0; n < kLlama3Specials; ++n) {
-    AddSpecial(Llama3Special(n), static_cast<int32_t>(kLlama3Tokens) + n,
-               !options.split_special_tokens, parts);
+    AddSpecial(Llama3Special(n), first_special + n, !options.split_special_tokens, parts);
   }
   FillModel(ranks, 0, parts);
-  parts.splitters.push_back(std::make_unique<Llama3Splitter>());
-  if (options.include_special_tokens) parts.prefix = {kLlama3Tokens};
-  parts.eod = static_cast<int32_t>(kLlama3Tokens) + 1;
+  AddSplitter(std::make_unique<Llama3Splitter>(), parts);
+  if (options.include_special_tokens) parts.prefix = {first_special};
+  parts.eod = first_special + 1;
   return parts;
 }
 
@@ -216,9 +219,7 @@ BpeParts Llama3Parts(const std::string& text, const TiktokenOptions& options) {
 
 std::unique_ptr<Tokenizer> LoadTiktokenFile(const std::string& path,
                                             const TiktokenOptions& options) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw TokenizerError("open " + path + ": no such readable file");
-  const std::string text(std::istreambuf_iterator<char>(in), {});
+  const std::string text = ReadWholeFile(path);
   try {
     return std::make_unique<BpeTokenizer>(text.starts_with('[') ? MegatronParts(text, options)
                                                                 : Llama3Parts(text, options));

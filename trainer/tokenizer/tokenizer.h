@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,8 +25,17 @@ class Encoder {
  public:
   virtual ~Encoder() = default;
 
-  // Appends the ids of `text` (valid UTF-8). Throws TokenizerError when the text has none.
+  // Appends the ids of `text`. Throws TokenizerError when the text has none: where it is not valid
+  // UTF-8 the message names the byte.
   virtual void Encode(std::string_view text, std::vector<int32_t>& ids) = 0;
+
+  // The same for a text so long that its ids shall not all be in memory: where it can, between two
+  // words, it calls `take` when there are kPartIds or more, which may take them out of `ids`.
+  static constexpr size_t kPartIds = size_t{1} << 21;
+  virtual void EncodeInParts(std::string_view text, std::vector<int32_t>& ids,
+                             const std::function<void()>& /*take*/) {
+    Encode(text, ids);
+  }
 };
 
 // Immutable after construction: any thread.
@@ -34,6 +44,10 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   virtual std::unique_ptr<Encoder> NewEncoder() const = 0;
+  // One of `threads` encoders that are used at the same time: all of them together take about the
+  // memory of kFullEncoders.
+  static constexpr size_t kFullEncoders = 64;
+  virtual std::unique_ptr<Encoder> NewEncoderOf(size_t /*threads*/) const { return NewEncoder(); }
 
   // The text of `ids`, bytes as the tokens hold them (a cut character stays cut). Throws
   // TokenizerError on an id without a token.
@@ -41,6 +55,9 @@ class Tokenizer {
 
   // The end-of-document token, if the tokenizer knows one.
   virtual std::optional<int32_t> eod() const = 0;
+
+  // The padding token, if the tokenizer knows one.
+  virtual std::optional<int32_t> pad() const { return std::nullopt; }
 
   // As Megatron counts it; decides the width of the tokens in .bin.
   virtual int64_t vocab_size() const = 0;

@@ -49,8 +49,9 @@ std::span<const CodePointRange> PropertyRanges(std::string_view name) {
     std::span<const CodePointRange> ranges;
   };
   static constexpr Property kProperties[] = {
-      {"L", kLetters},    {"N", kNumbers},    {"Lu", kUpperCase},    {"Ll", kLowerCase},
-      {"Lt", kTitleCase}, {"Lm", kModifiers}, {"Lo", kOtherLetters}, {"M", kMarks}};
+      {"L", kLetters},    {"N", kNumbers},     {"Lu", kUpperCase},    {"Ll", kLowerCase},
+      {"Lt", kTitleCase}, {"Lm", kModifiers},  {"Lo", kOtherLetters}, {"M", kMarks},
+      {"Nd", kDigits},    {"P", kPunctuation}, {"S", kSymbols},       {"Han", kHan}};
   for (const Property& property : kProperties) {
     if (property.name == name) return property.ranges;
   }

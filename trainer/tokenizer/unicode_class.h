@@ -21,10 +21,15 @@ CharClass ClassOf(uint32_t code_point);
 // The table behind ClassOf, 0x110000 entries, for tight loops.
 const CharClass* ClassTable();
 
+// White space to Python's str: \s and the four ASCII separators.
+inline bool IsPythonSpace(uint32_t code_point) {
+  return ClassOf(code_point) == CharClass::kSpace || (code_point >= 0x1c && code_point <= 0x1f);
+}
+
 // Members of \s.
 std::span<const CodePointRange> SpaceRanges();
 
-// Members of \p{name} for L, N, Lu, Ll, Lt, Lm, Lo and M; empty for any other name.
+// Members of \p{name} for L, N, Lu, Ll, Lt, Lm, Lo, M, Nd, P, S and Han; empty for any other name.
 std::span<const CodePointRange> PropertyRanges(std::string_view name);
 
 // 0..9 for a decimal digit of any script.

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "trainer/tokenizer/tokenizer.h"
+
 namespace muster::tokenizer {
 
 void AppendUtf8(uint32_t code_point, std::string& out) {
@@ -63,6 +65,13 @@ size_t ValidUtf8Prefix(std::string_view text) {
     i += length;
   }
   return size;
+}
+
+void CheckUtf8(std::string_view text) {
+  const size_t valid = ValidUtf8Prefix(text);
+  if (valid < text.size()) {
+    throw TokenizerError("byte " + std::to_string(valid) + " of the text is not valid UTF-8");
+  }
 }
 
 }  // namespace muster::tokenizer

@@ -29,11 +29,22 @@ inline uint32_t NextCodePoint(std::string_view text, size_t& at) {
          (byte(at - 1) & 0x3f);
 }
 
+// The start of the character that ends at `end` > 0.
+inline size_t PreviousChar(std::string_view text, size_t end) {
+  do {
+    --end;
+  } while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xc0) == 0x80);
+  return end;
+}
+
 // Appends a code point below 0x110000 as UTF-8 (surrogates too, as three bytes).
 void AppendUtf8(uint32_t code_point, std::string& out);
 
 // Bytes of the longest valid prefix; text.size() when all of it is valid (no surrogates, no
 // overlong forms).
 size_t ValidUtf8Prefix(std::string_view text);
+
+// Throws TokenizerError naming the first byte that is not valid.
+void CheckUtf8(std::string_view text);
 
 }  // namespace muster::tokenizer

@@ -41,6 +41,15 @@ void Flags::List(const std::string& name, std::vector<std::string>* target,
       {name, "TEXT...", help, true, [target](const auto& values) { *target = values; }});
 }
 
+void Flags::Words(const std::string& name, size_t minimum, size_t maximum,
+                  std::vector<std::string>* target, const std::string& help) {
+  words_name_ = name;
+  words_help_ = help;
+  min_words_ = minimum;
+  max_words_ = maximum;
+  words_ = target;
+}
+
 const Flags::Flag& Flags::Find(const std::string& name) const {
   std::vector<std::string> names;
   for (const Flag& flag : flags_) {
@@ -50,10 +59,25 @@ const Flags::Flag& Flags::Find(const std::string& name) const {
   throw UsageError("unknown flag " + name + DidYouMean(name, names) + "; see --help");
 }
 
+void Flags::CheckWords(size_t count) const {
+  if (count < min_words_) {
+    throw UsageError(words_name_ + " is missing: " + words_help_ + "; see --help");
+  }
+}
+
 void Flags::Parse(const std::vector<std::string>& words) const {
+  ParseNoting(words);
+}
+
+std::map<std::string, std::vector<std::string>> Flags::ParseNoting(
+    const std::vector<std::string>& words) const {
+  std::map<std::string, std::vector<std::string>> given;
+  size_t stray = 0;
   for (size_t i = 0; i < words.size();) {
     if (!words[i].starts_with("--")) {
-      throw UsageError("'" + words[i] + "' is not a flag; see --help");
+      if (++stray > max_words_) throw UsageError("'" + words[i] + "' is not a flag; see --help");
+      words_->push_back(words[i++]);
+      continue;
     }
     const size_t equals = words[i].find('=');
     const Flag& flag = Find(words[i].substr(0, equals));
@@ -70,11 +94,17 @@ void Flags::Parse(const std::vector<std::string>& words) const {
       throw UsageError(flag.name + (values.empty() ? " needs a value" : " takes no value"));
     }
     flag.set(values);
+    given[flag.name] = values;
   }
+  CheckWords(stray);
+  return given;
 }
 
 std::string Flags::Help() const {
   std::string help;
+  if (words_ != nullptr) {
+    help += fmt::format("  {:<{}}{}\n", words_name_, kHelpColumn, words_help_);
+  }
   for (const Flag& flag : flags_) {
     help += fmt::format("  {:<{}}{}\n", flag.name + " " + flag.value_name, kHelpColumn, flag.help);
   }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -25,10 +26,17 @@ class Flags {
   // At least `minimum`.
   void Integer(const std::string& name, int64_t* target, int64_t minimum, const std::string& help);
   void List(const std::string& name, std::vector<std::string>* target, const std::string& help);
+  // Words that belong to no flag, at least `minimum` and at most `maximum`; `name` as in help.
+  void Words(const std::string& name, size_t minimum, size_t maximum,
+             std::vector<std::string>* target, const std::string& help);
 
   // Throws UsageError: an unknown flag (with the nearest one), a missing or wrong value, a stray
   // word.
   void Parse(const std::vector<std::string>& words) const;
+
+  // The same, and gives the flags that were given, with their values.
+  std::map<std::string, std::vector<std::string>> ParseNoting(
+      const std::vector<std::string>& words) const;
 
   // One line a flag.
   std::string Help() const;
@@ -43,8 +51,14 @@ class Flags {
   };
 
   const Flag& Find(const std::string& name) const;
+  void CheckWords(size_t count) const;
 
   std::vector<Flag> flags_;
+  std::string words_name_;
+  std::string words_help_;
+  size_t min_words_ = 0;
+  size_t max_words_ = 0;
+  std::vector<std::string>* words_ = nullptr;
 };
 
 }  // namespace muster::tools

@@ -27,12 +27,13 @@ void CheckEncoding(std::string_view line) {
 }
 
 void ReadText(JsonScanner& scanner, Found& found) {
-  std::string text;
-  if (!scanner.ReadString(text)) found.problem = "the text holds half of a surrogate pair";
-  found.texts.push_back(std::move(text));
+  const JsonScanner::String text = scanner.ReadString();
+  if (!text.whole) found.problem = "the text holds half of a surrogate pair";
+  found.texts.texts.push_back(text.text);
 }
 
 void ReadList(JsonScanner& scanner, Found& found) {
+  found.texts.is_list = true;
   scanner.Expect('[', "a list");
   scanner.SkipSpace();
   if (scanner.Take(']')) return;
@@ -65,21 +66,20 @@ Found ReadFound(JsonScanner& scanner) {
 
 }  // namespace
 
-std::vector<Texts> ReadJsonLine(std::string_view line, const std::vector<std::string>& keys) {
-  CheckEncoding(line);
-  JsonScanner scanner(line);
+std::vector<Texts> ReadJsonLine(std::span<char> line, const std::vector<std::string>& keys) {
+  CheckEncoding({line.data(), line.size()});
+  JsonScanner scanner(line.data(), line.size());
   scanner.SkipSpace();
   if (scanner.AtEnd()) scanner.Fail("an empty line");
   if (scanner.Peek() != '{') scanner.Fail("expected an object, such as {\"text\": \"...\"}");
   scanner.Take('{');
   std::vector<Found> found(keys.size());
-  std::string name;
   scanner.SkipSpace();
   if (!scanner.Take('}')) {
     do {
       scanner.SkipSpace();
       if (scanner.Peek() != '"') scanner.Fail("expected a name in double quotes");
-      scanner.ReadString(name);
+      const std::string_view name = scanner.ReadString().text;
       scanner.SkipSpace();
       scanner.Expect(':', "':' after the name");
       scanner.SkipSpace();
@@ -108,13 +108,14 @@ std::vector<Texts> ReadJsonLine(std::string_view line, const std::vector<std::st
 
 std::string ReadJsonString(std::string_view line) {
   CheckEncoding(line);
-  JsonScanner scanner(line);
+  std::string decoded(line);
+  JsonScanner scanner(decoded.data(), decoded.size());
   scanner.SkipSpace();
-  std::string text;
-  if (!scanner.ReadString(text)) scanner.Fail("the text holds half of a surrogate pair");
+  const JsonScanner::String text = scanner.ReadString();
+  if (!text.whole) scanner.Fail("the text holds half of a surrogate pair");
   scanner.SkipSpace();
   if (!scanner.AtEnd()) scanner.Fail("something follows the string");
-  return text;
+  return std::string(text.text);
 }
 
 }  // namespace muster::tools

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -15,13 +16,16 @@ class LineError : public std::runtime_error {
 };
 
 // The texts under one key of a line. A list of texts is one document of several sequences.
-using Texts = std::vector<std::string>;
+struct Texts {
+  std::vector<std::string_view> texts;  // in the line's bytes
+  bool is_list = false;
+};
 
-// Reads the texts under `keys` from one line of JSON (without its line break). The rules are those
-// of Python's json module, which Megatron reads with: NaN and Infinity are numbers, the last of
-// equal keys counts, control characters in strings and a byte order mark are refused, a lone
-// surrogate is refused only where it is used. Pure. Throws LineError.
-std::vector<Texts> ReadJsonLine(std::string_view line, const std::vector<std::string>& keys);
+// Reads the texts under `keys` from one line of JSON (without its line break), which is
+// overwritten. The rules are those of Python's json module, which Megatron reads with: NaN and
+// Infinity are numbers, the last of equal keys counts, control characters in strings and a byte
+// order mark are refused, a lone surrogate is refused only where it is used. Throws LineError.
+std::vector<Texts> ReadJsonLine(std::span<char> line, const std::vector<std::string>& keys);
 
 // One string of JSON alone, such as "a\n". Throws LineError.
 std::string ReadJsonString(std::string_view line);

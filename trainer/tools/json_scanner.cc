@@ -1,5 +1,7 @@
 #include "trainer/tools/json_scanner.h"
 
+#include <cstring>
+
 #include "trainer/tokenizer/utf8.h"
 #include "trainer/tools/json_line.h"
 
@@ -22,7 +24,7 @@ bool IsLowSurrogate(uint32_t code) {
 }  // namespace
 
 void JsonScanner::SkipSpace() {
-  while (at_ < text_.size() &&
+  while (at_ < size_ &&
          (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r')) {
     ++at_;
   }
@@ -42,21 +44,42 @@ void JsonScanner::Fail(const std::string& reason) const {
   throw LineError(at_ + 1, reason);
 }
 
-bool JsonScanner::ReadString(std::string& out) {
+void JsonScanner::SkipPlain() {
+  // Eight bytes at a time; a byte of `x - kOnes & ~x & kHighs` says that x has a zero byte there.
+  constexpr uint64_t kOnes = 0x0101010101010101;
+  constexpr uint64_t kHighs = 0x8080808080808080;
+  const auto has_zero = [](uint64_t x) { return (x - kOnes) & ~x & kHighs; };
+  for (; at_ + 8 <= size_; at_ += 8) {
+    uint64_t eight;
+    std::memcpy(&eight, text_ + at_, sizeof(eight));
+    const uint64_t control = (eight - kOnes * 0x20) & ~eight & kHighs;
+    if ((has_zero(eight ^ kOnes * '"') | has_zero(eight ^ kOnes * '\\') | control) != 0) break;
+  }
+  while (at_ < size_ && text_[at_] != '"' && text_[at_] != '\\' &&
+         static_cast<uint8_t>(text_[at_]) >= 0x20) {
+    ++at_;
+  }
+}
+
+JsonScanner::String JsonScanner::ReadString() {
   Expect('"', "a string in double quotes");
-  out.clear();
+  char* const begin = text_ + at_;
+  char* end = begin;  // of the decoded text
   bool whole = true;
   while (true) {
-    const size_t begin = at_;
-    while (at_ < text_.size() && text_[at_] != '"' && text_[at_] != '\\' &&
-           static_cast<uint8_t>(text_[at_]) >= 0x20) {
-      ++at_;
-    }
-    out.append(text_, begin, at_ - begin);
+    const size_t plain = at_;
+    SkipPlain();
+    const size_t size = at_ - plain;
+    if (end != text_ + plain) std::memmove(end, text_ + plain, size);
+    end += size;
     if (AtEnd()) Fail("the string does not end");
-    if (Take('"')) return whole;
+    if (Take('"')) return {{begin, static_cast<size_t>(end - begin)}, whole};
     if (!Take('\\')) Fail("a control character in a string must be escaped");
-    whole = ReadEscape(out) && whole;
+    escaped_.clear();
+    whole = ReadEscape(escaped_) && whole;
+    // Never longer than the escape was.
+    std::memcpy(end, escaped_.data(), escaped_.size());
+    end += escaped_.size();
   }
 }
 
@@ -72,7 +95,7 @@ bool JsonScanner::ReadEscape(std::string& out) {
   }
   if (!Take('u')) Fail("unknown escape in a string");
   uint32_t code = ReadHex4();
-  if (IsHighSurrogate(code) && text_.substr(at_, 2) == "\\u") {
+  if (IsHighSurrogate(code) && Rest().starts_with("\\u")) {
     const size_t before = at_;
     at_ += 2;
     const uint32_t low = ReadHex4();
@@ -106,7 +129,7 @@ uint32_t JsonScanner::ReadHex4() {
 void JsonScanner::SkipValue() {
   switch (Peek()) {
     case '"':
-      ReadString(skipped_);
+      ReadString();
       return;
     case '{':
       return SkipContainer('}');
@@ -136,7 +159,7 @@ void JsonScanner::SkipContainer(char close) {
       SkipSpace();
       if (close == '}') {
         if (Peek() != '"') Fail("expected a name in double quotes");
-        ReadString(skipped_);
+        ReadString();
         SkipSpace();
         Expect(':', "':' after the name");
         SkipSpace();
@@ -150,7 +173,7 @@ void JsonScanner::SkipContainer(char close) {
 }
 
 void JsonScanner::SkipWord(std::string_view word) {
-  if (text_.substr(at_, word.size()) != word) Fail("expected a value");
+  if (!Rest().starts_with(word)) Fail("expected a value");
   at_ += word.size();
 }
 

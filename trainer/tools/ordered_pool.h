@@ -13,21 +13,26 @@
 
 namespace muster::tools {
 
-// Work of several threads, results in the order of the input, a bounded number of items in memory.
-// `read` and `write` are each called on one thread, `work` on each worker's own; the first
-// exception of any (in the order of the input) is rethrown by Run after every thread has ended.
+// Work of several threads, results in the order of the input, bounded memory. `read` and `write`
+// are each called on one thread, `work` on each worker's own (it may take the item apart); the
+// first exception of any (in the order of the input) is rethrown by Run after every thread has
+// ended.
 template <typename In, typename Out>
 class OrderedPool {
  public:
-  using Read = std::function<bool(In& item)>;       // false: no more
-  using Work = std::function<Out(const In& item)>;  // one for each worker
+  using Read = std::function<bool(In& item)>;  // false: no more
+  using Work = std::function<Out(In& item)>;   // one for each worker
   using Write = std::function<void(Out result)>;
+  using Weigh = std::function<size_t(const In& item)>;
 
   // Items in flight for each worker: enough that none waits for a slow neighbour.
   static constexpr size_t kItemsPerWorker = 3;
 
-  static void Run(const Read& read, const std::vector<Work>& workers, const Write& write) {
-    OrderedPool pool(workers.size() * kItemsPerWorker);
+  // Items that were read and are not yet written weigh at most `max_weight` together; one that is
+  // heavier alone waits until it is alone.
+  static void Run(const Read& read, const std::vector<Work>& workers, const Write& write,
+                  const Weigh& weigh, size_t max_weight) {
+    OrderedPool pool(workers.size() * kItemsPerWorker, weigh, max_weight);
     std::vector<std::thread> threads;
     threads.emplace_back([&] { pool.ReadAll(read); });
     for (const Work& work : workers) threads.emplace_back([&] { pool.WorkAll(work); });
@@ -46,11 +51,17 @@ class OrderedPool {
   struct Item {
     In in;
     Out out;
+    size_t weight = 0;
     bool done = false;
     std::exception_ptr error;
   };
 
-  explicit OrderedPool(size_t limit) : limit_(limit) {}
+  OrderedPool(size_t limit, const Weigh& weigh, size_t max_weight)
+      : limit_(limit), weigh_(weigh), max_weight_(max_weight) {}
+
+  bool HasSpace(size_t weight) const {
+    return in_flight_ == 0 || (in_flight_ < limit_ && weight_ + weight <= max_weight_);
+  }
 
   void ReadAll(const Read& read) {
     while (true) {
@@ -58,13 +69,16 @@ class OrderedPool {
       bool more = false;
       try {
         more = read(item->in);
+        if (more) item->weight = weigh_(item->in);
       } catch (...) {  // takes its place in the order
         item->error = std::current_exception();
         item->done = true;
       }
       std::unique_lock lock(mutex_);
-      space_.wait(lock, [this] { return stopped_ || in_order_.size() < limit_; });
+      space_.wait(lock, [&] { return stopped_ || HasSpace(item->weight); });
       if (stopped_) return;
+      ++in_flight_;
+      weight_ += item->weight;
       if (!more) {
         if (item->error) in_order_.push_back(item);
         read_all_ = true;
@@ -108,9 +122,14 @@ class OrderedPool {
       const std::shared_ptr<Item> item = std::move(in_order_.front());
       in_order_.pop_front();
       lock.unlock();
-      space_.notify_one();
       if (item->error) std::rethrow_exception(item->error);
       write(std::move(item->out));
+      item->out = Out();
+      lock.lock();
+      --in_flight_;
+      weight_ -= item->weight;
+      lock.unlock();
+      space_.notify_one();
     }
   }
 
@@ -124,12 +143,16 @@ class OrderedPool {
   }
 
   const size_t limit_;
+  const Weigh& weigh_;
+  const size_t max_weight_;
   std::mutex mutex_;  // guards all below
   std::condition_variable space_;
   std::condition_variable work_;
   std::condition_variable done_;
   std::deque<std::shared_ptr<Item>> in_order_;
   std::deque<std::shared_ptr<Item>> to_do_;
+  size_t in_flight_ = 0;  // items read and not yet written
+  size_t weight_ = 0;     // of those
   bool read_all_ = false;
   bool stopped_ = false;
 };

@@ -2,70 +2,143 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
+#include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <utility>
-#include <vector>
 
-#include "trainer/data/indexed_writer.h"
+#include "trainer/data/data_error.h"
 #include "trainer/tools/ordered_pool.h"
 
 namespace muster::tools {
 namespace {
 
-constexpr size_t kChunkBytes = 1 << 20;
+// Text in flight, read and not yet written; its tokens can take four times as much.
+constexpr size_t kMaxInFlight = 32 << 20;
+constexpr size_t kMaxChunk = 1 << 20;
+constexpr size_t kMinChunk = 64 << 10;
 
-// Megatron's progress line.
-class Progress {
+using Pool = OrderedPool<Chunk, EncodedChunk>;
+
+size_t ChunkBytes(int64_t workers) {
+  return std::clamp(kMaxInFlight / (Pool::kItemsPerWorker * static_cast<size_t>(workers)),
+                    kMinChunk, kMaxChunk);
+}
+
+// Lines of all inputs, for Megatron's sequential partitions.
+int64_t CountLines(const std::vector<std::string>& inputs) {
+  ChunkReader reader(inputs, {.drop_long = true});
+  int64_t lines = 0;
+  for (Chunk chunk; reader.Next(chunk);) lines = chunk.end.index;
+  return lines;
+}
+
+int64_t TotalSize(const std::vector<std::string>& inputs) {
+  int64_t total = 0;
+  for (const std::string& input : inputs) {
+    const int64_t size = FileSize(input);
+    if (size == 0 && input == "-") return 0;
+    total += size;
+  }
+  return total;
+}
+
+// The state to go on from, if there is one and the run is to go on.
+std::optional<ResumeState> Load(const PreprocessOptions& options) {
+  if (!options.resume) {
+    RemoveResumeState(options.output.prefix);
+    return std::nullopt;
+  }
+  std::optional<ResumeState> state = ReadResumeState(options.output.prefix);
+  if (!state) return state;
+  const std::string difference = options.identity.DifferenceFrom(state->identity);
+  if (!difference.empty()) {
+    throw data::DataError("--resume: the interrupted run was another: " + difference +
+                          "; start again without --resume");
+  }
+  return state;
+}
+
+class Run {
  public:
-  explicit Progress(int64_t interval) : interval_(interval) {}
-
-  void Add(int64_t documents, int64_t characters) {
-    const int64_t before = documents_;
-    documents_ += documents;
-    characters_ += characters;
-    if (documents_ / interval_ > before / interval_) Print();
+  Run(const tokenizer::Tokenizer& tokenizer, const PreprocessOptions& options,
+      const EncodeOptions& encode, const std::optional<ResumeState>& start)
+      : tokenizer_(tokenizer),
+        options_(options),
+        encode_(encode),
+        reader_(encode.inputs, ReaderOptions(options.workers, encode),
+                start ? start->position : InputPosition()),
+        output_(options.output, encode.token_type, start),
+        progress_(options.progress, options.log_interval, TotalSize(encode.inputs),
+                  start ? TakenBefore(encode.inputs, start->position) : 0) {
+    if (start) state_ = *start;
+    state_.identity = options.identity;
+    saved_at_ = std::chrono::steady_clock::now();
   }
 
-  void Print() const {
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
-    const double megabytes = static_cast<double>(characters_) / 1024 / 1024;
-    fmt::print(stderr, "Processed {} documents ({} docs/s, {} MB/s).\n", documents_,
-               static_cast<double>(documents_) / elapsed.count(), megabytes / elapsed.count());
+  PreprocessResult Go() {
+    try {
+      Encode();
+      output_.Prepare();
+      state_.complete = true;
+      Save();
+      progress_.Finish();
+      output_.Publish();
+    } catch (...) {
+      progress_.Clear();
+      throw;
+    }
+    RemoveResumeState(options_.output.prefix);
+    return {state_.documents, state_.tokens, output_.skipped()};
   }
-
-  int64_t documents() const { return documents_; }
 
  private:
-  int64_t interval_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  int64_t documents_ = 0;
-  int64_t characters_ = 0;
-};
-
-using Writers = std::vector<std::unique_ptr<data::IndexedWriter>>;
-
-// One pass over the input, for one partition.
-void Pass(const tokenizer::Tokenizer& tokenizer, const EncodeOptions& options, int64_t workers,
-          const Writers& writers, Progress& progress, PreprocessResult& result) {
-  using Pool = OrderedPool<Chunk, EncodedChunk>;
-  ChunkReader reader(options.input, options.format, kChunkBytes);
-  std::vector<Pool::Work> works;
-  for (int64_t i = 0; i < workers; ++i) {
-    const auto encoder = std::make_shared<ChunkEncoder>(tokenizer, options);
-    works.push_back([encoder](const Chunk& chunk) { return encoder->Encode(chunk); });
+  static ChunkOptions ReaderOptions(int64_t workers, const EncodeOptions& encode) {
+    return {encode.format, ChunkBytes(workers), encode.max_document, encode.skip_bad_lines};
   }
-  const int64_t token_bytes = data::TokenBytes(options.token_type);
-  Pool::Run([&reader](Chunk& chunk) { return reader.Next(chunk); }, works,
-            [&](EncodedChunk chunk) {
-              for (size_t i = 0; i < writers.size(); ++i) {
-                const EncodedColumn& column = chunk.columns[i];
-                writers[i]->Append(column.tokens, column.lengths, column.sequences_per_document);
-                result.tokens += static_cast<int64_t>(column.tokens.size()) / token_bytes;
-              }
-              progress.Add(chunk.documents, chunk.characters);
-            });
-}
+  static int64_t TakenBefore(const std::vector<std::string>& inputs, const InputPosition& start) {
+    int64_t taken = 0;
+    for (size_t i = 0; i < start.file; ++i) taken += FileSize(inputs[i]);
+    return taken + start.offset;
+  }
+
+  void Encode() {
+    std::vector<Pool::Work> works;
+    for (int64_t i = 0; i < options_.workers; ++i) {
+      const auto encoder = std::make_shared<ChunkEncoder>(tokenizer_, encode_);
+      works.push_back([encoder](Chunk& chunk) { return encoder->Encode(chunk); });
+    }
+    Pool::Run([this](Chunk& chunk) { return reader_.Next(chunk); }, works,
+              [this](EncodedChunk chunk) { Write(chunk); },
+              [](const Chunk& chunk) { return chunk.bytes.size(); }, kMaxInFlight);
+  }
+
+  void Write(const EncodedChunk& chunk) {
+    output_.Append(chunk, encode_.inputs);
+    state_.position = chunk.end;
+    state_.documents += chunk.documents;
+    state_.tokens += chunk.tokens;
+    progress_.Add(chunk.documents, chunk.characters, chunk.tokens, chunk.taken);
+    if (std::chrono::steady_clock::now() - saved_at_ >= options_.save_interval) Save();
+  }
+
+  void Save() {
+    output_.Sync(state_);
+    WriteResumeState(options_.output.prefix, state_);
+    saved_at_ = std::chrono::steady_clock::now();
+    output_.Keep();  // an error (a full disk) does not cost more than this run
+  }
+
+  const tokenizer::Tokenizer& tokenizer_;
+  const PreprocessOptions& options_;
+  const EncodeOptions& encode_;
+  ChunkReader reader_;
+  OutputSet output_;
+  Progress progress_;
+  ResumeState state_;
+  std::chrono::steady_clock::time_point saved_at_;
+};
 
 }  // namespace
 
@@ -73,19 +146,22 @@ PreprocessResult Preprocess(const tokenizer::Tokenizer& tokenizer,
                             const PreprocessOptions& options) {
   EncodeOptions encode = options.encode;
   encode.token_type = data::TokenTypeFor(tokenizer.vocab_size());
-  Writers writers;
-  for (const std::string& key : encode.json_keys) {
-    writers.push_back(std::make_unique<data::IndexedWriter>(
-        options.output_prefix + "_" + key + "_document", encode.token_type));
+  encode.threads = static_cast<size_t>(options.workers);
+  const auto folder = std::filesystem::path(options.output.prefix).parent_path();
+  if (!folder.empty()) encode.spill_folder = folder;
+  const std::optional<ResumeState> start = Load(options);
+  if (start && start->complete) {
+    OutputSet::PublishLeftover(options.output);
+    RemoveResumeState(options.output.prefix);
+    return {start->documents, start->tokens, start->skipped, true};
   }
-  Progress progress(options.log_interval);
-  PreprocessResult result;
-  for (encode.partition = 0; encode.partition < encode.partitions; ++encode.partition) {
-    Pass(tokenizer, encode, options.workers, writers, progress, result);
+  if (options.keep_sequential && encode.partitioning.count > 1) {
+    const int64_t count = encode.partitioning.count;
+    encode.partitioning.lines_per_part =
+        std::max<int64_t>(1, (CountLines(encode.inputs) + count - 1) / count);
   }
-  for (const auto& writer : writers) writer->Finish();
-  progress.Print();
-  result.documents = progress.documents();
+  PreprocessResult result = Run(tokenizer, options, encode, start).Go();
+  result.resumed = start.has_value();
   return result;
 }
 

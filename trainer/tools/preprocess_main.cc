@@ -1,11 +1,14 @@
-// muster-preprocess: text to Megatron's .bin/.idx, and a try of a tokenizer.
+// muster-preprocess: text to Megatron's .bin/.idx, and tools for these files and for tokenizers.
 #include <fmt/format.h>
+#include <malloc.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <string>
 #include <vector>
 
+#include "common/suggest.h"
 #include "common/version.h"
 #include "trainer/data/data_error.h"
 #include "trainer/tokenizer/tokenizer.h"
@@ -15,33 +18,83 @@
 namespace muster::tools {
 namespace {
 
-constexpr char kUsage[] =
-    R"(muster-preprocess: text files to the .bin/.idx that trainers read, as Megatron's tools/preprocess_data.py.
+struct Command {
+  const char* name;
+  const char* usage;
+  const char* purpose;
+  int (*run)(const std::vector<std::string>& words);
+  std::string (*help)();
+};
 
-  muster-preprocess --input FILE --output-prefix PREFIX --tokenizer-type TYPE --tokenizer-model PATH [--append-eod] ...
-  muster-preprocess tokenize --tokenizer-type TYPE --tokenizer-model PATH < text      prints ids
-  muster-preprocess detokenize --tokenizer-type TYPE --tokenizer-model PATH < ids     prints text
+constexpr Command kPreprocess = {
+    "", "--input FILE... --output-prefix PREFIX --tokenizer-type TYPE --tokenizer-model PATH ...",
+    "text files to the .bin/.idx that trainers read, as Megatron's tools/preprocess_data.py",
+    RunPreprocess, PreprocessHelp};
 
-)";
+constexpr Command kCommands[] = {
+    {"tokenize", "--tokenizer-type TYPE --tokenizer-model PATH < text", "prints ids", RunTokenize,
+     TokenizeHelp},
+    {"detokenize", "--tokenizer-type TYPE --tokenizer-model PATH < ids", "prints text",
+     RunDetokenize, TokenizeHelp},
+    {"merge", "--input FOLDER|PREFIX... --output-prefix PREFIX",
+     "one data set from several, as Megatron's tools/merge_datasets.py", RunMerge, MergeHelp},
+    {"inspect", "PREFIX...", "what a data set is", RunInspect, InspectHelp},
+    {"verify", "PREFIX... [--vocab-size V | --tokenizer-type TYPE ...]",
+     "checks every entry and every token", RunVerify, VerifyHelp},
+    {"sample", "N PREFIX --tokenizer-type TYPE ...", "prints N documents as text", RunSample,
+     SampleHelp},
+    {"stats", "PREFIX [--svg FILE]", "how long the documents are", RunStats, StatsHelp},
+};
+
+void PrintHelp(const Command& command) {
+  const std::string space = command.name[0] == '\0' ? "" : " ";
+  fmt::print("muster-preprocess{}{}: {}\n\n  muster-preprocess{}{} {}\n\n{}", space, command.name,
+             command.purpose, space, command.name, command.usage, command.help());
+}
+
+void PrintAllHelp() {
+  PrintHelp(kPreprocess);
+  fmt::print("\nSubcommands (each has --help):\n");
+  for (const Command& command : kCommands) {
+    fmt::print("  {:<12}{}\n", command.name, command.purpose);
+  }
+}
+
+bool Has(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
 
 int Run(const std::vector<std::string>& words) {
-  for (const std::string& word : words) {
-    if (word == "--version") {
-      fmt::print("muster-preprocess {}\n", kVersion);
-      return 0;
-    }
-    if (word == "--help" || word == "-h") {
-      fmt::print("{}Flags:\n{}\ntokenize and detokenize:\n{}", kUsage, PreprocessHelp(),
-                 TokenizeHelp());
-      return 0;
-    }
+  if (Has(words, "--version")) {
+    fmt::print("muster-preprocess {}\n", kVersion);
+    return 0;
   }
-  if (!words.empty() && words[0] == "tokenize")
-    return RunTokenize({words.begin() + 1, words.end()});
-  if (!words.empty() && words[0] == "detokenize") {
-    return RunDetokenize({words.begin() + 1, words.end()});
+  const bool help = Has(words, "--help") || Has(words, "-h");
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) {
+    names.emplace_back(command.name);
+    if (words.empty() || words[0] != command.name) continue;
+    if (!help) return command.run({words.begin() + 1, words.end()});
+    PrintHelp(command);
+    return 0;
+  }
+  if (help) {
+    PrintAllHelp();
+    return 0;
+  }
+  if (!words.empty() && !words[0].starts_with("-")) {
+    throw UsageError("no subcommand '" + words[0] + "'" + DidYouMean(words[0], names) +
+                     "; see --help");
   }
   return RunPreprocess(words);
+}
+
+// The buffers of ordinary chunks are used again; those of very long lines go back to the system, so
+// that peak memory is what is in use.
+void BoundHeap() {
+  constexpr int kLargeBlock = 8 << 20;
+  ::mallopt(M_MMAP_THRESHOLD, kLargeBlock);
+  ::mallopt(M_TRIM_THRESHOLD, 2 * kLargeBlock);
 }
 
 }  // namespace
@@ -50,6 +103,7 @@ int Run(const std::vector<std::string>& words) {
 int main(int argc, char** argv) {
   using muster::data::kDataExitCode;
   using muster::tools::kUsageExitCode;
+  muster::tools::BoundHeap();
   try {
     const int code = muster::tools::Run({argv + 1, argv + argc});
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

@@ -1,11 +1,11 @@
 #include "trainer/tools/text_chunks.h"
 
-#include <fcntl.h>
-#include <unistd.h>
+#include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "trainer/data/data_error.h"
 
@@ -15,6 +15,8 @@ namespace {
 using data::DataError;
 
 constexpr size_t kNone = std::string::npos;
+// A cut point may begin this many bytes before bytes that were searched in vain.
+constexpr size_t kOverlap = 3;
 
 // End of the line that starts at `at`, and where the next one starts.
 struct LineEnd {
@@ -35,77 +37,184 @@ LineEnd FindLineEnd(std::string_view text, size_t at) {
   return {end, end + (pair ? 2 : 1)};
 }
 
-int64_t CountLineBreaks(std::string_view text) {
+// Lines of whole lines; the last may lack its line break.
+int64_t CountLines(std::string_view text) {
   int64_t count = std::count(text.begin(), text.end(), '\n');
   for (size_t at = text.find('\r'); at != kNone; at = text.find('\r', at + 1)) {
     if (at + 1 == text.size() || text[at + 1] != '\n') ++count;
   }
+  if (!text.empty() && text.back() != '\n' && text.back() != '\r') ++count;
   return count;
+}
+
+const char* UnitName(InputFormat format) {
+  if (format == InputFormat::kText) return "document";
+  return format == InputFormat::kFile ? "file" : "line";
 }
 
 }  // namespace
 
 std::vector<Line> SplitLines(const Chunk& chunk) {
   std::vector<Line> lines;
+  const std::string_view text = chunk.bytes.view();
   int64_t number = chunk.first_line;
-  for (size_t at = 0; at < chunk.bytes.size(); ++number) {
-    const LineEnd line = FindLineEnd(chunk.bytes, at);
-    lines.push_back({number, std::string_view(chunk.bytes).substr(at, line.end - at)});
+  for (size_t at = 0; at < text.size(); ++number) {
+    const LineEnd line = FindLineEnd(text, at);
+    lines.push_back({number, text.substr(at, line.end - at)});
     at = line.next;
   }
   return lines;
 }
 
-ChunkReader::ChunkReader(const std::string& path, InputFormat format, size_t target)
-    : path_(path), format_(format), target_(target) {
-  fd_.reset(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd_) throw DataError("open " + path + ": " + std::strerror(errno));
+ChunkReader::ChunkReader(std::vector<std::string> inputs, const ChunkOptions& options,
+                         const InputPosition& start)
+    : inputs_(std::move(inputs)), options_(options), position_(start) {
+  for (size_t i = 0; i < start.file; ++i) taken_before_ += FileSize(inputs_[i]);
+  if (start.offset == 0) return;
+  Open();
+  if (inputs_[start.file] != "-") {
+    source_->Skip(start.offset);
+    return;
+  }
+  // A pipe has no name and no date: its text must be that of the first run.
+  uint32_t checksum = 0;
+  for (int64_t left = start.offset; left > 0; left -= static_cast<int64_t>(rest_.size())) {
+    rest_.Truncate(0);
+    Fill(std::min(options_.target, static_cast<size_t>(left)));
+    if (rest_.size() == 0) break;
+    checksum = static_cast<uint32_t>(
+        ::crc32_z(checksum, reinterpret_cast<const Bytef*>(rest_.data()), rest_.size()));
+  }
+  rest_.Truncate(0);
+  if (checksum != start.checksum) {
+    throw DataError("--resume: stdin is not the text that the interrupted run read");
+  }
+}
+
+void ChunkReader::Open() {
+  source_ = OpenByteSource(inputs_[position_.file]);
+  at_end_ = false;
 }
 
 void ChunkReader::Fill(size_t wanted) {
   while (!at_end_ && rest_.size() < wanted) {
-    const size_t before = rest_.size();
-    rest_.resize(wanted);
-    const ssize_t n = ::read(fd_.get(), rest_.data() + before, wanted - before);
-    const int error = errno;
-    rest_.resize(before + static_cast<size_t>(std::max<ssize_t>(n, 0)));
-    if (n < 0 && error != EINTR) throw DataError("read " + path_ + ": " + std::strerror(error));
+    const size_t room = wanted - rest_.size();
+    const size_t n = source_->Read(rest_.Reserve(room), room);
+    rest_.Commit(n);
     at_end_ = n == 0;
   }
 }
 
-size_t ChunkReader::CutPoint() const {
-  if (at_end_) return rest_.size();
-  if (format_ == InputFormat::kText) {
-    const size_t unix_blank = rest_.rfind("\n\n");
-    const size_t dos_blank = rest_.rfind("\n\r\n");
+size_t ChunkReader::CutPoint(size_t from) const {
+  const std::string_view rest = rest_.view();
+  if (at_end_) return rest.size();
+  if (options_.format == InputFormat::kFile) return kNone;
+  const std::string_view searched = rest.substr(from);
+  if (options_.format == InputFormat::kText) {
+    const size_t unix_blank = searched.rfind("\n\n");
+    const size_t dos_blank = searched.rfind("\n\r\n");
     const size_t after_unix = unix_blank == kNone ? 0 : unix_blank + 2;
     const size_t after_dos = dos_blank == kNone ? 0 : dos_blank + 3;
     const size_t cut = std::max(after_unix, after_dos);
-    return cut == 0 ? kNone : cut;
+    return cut == 0 ? kNone : from + cut;
   }
-  const size_t newline = rest_.rfind('\n');
-  if (newline != kNone) return newline + 1;
+  const size_t newline = searched.rfind('\n');
+  if (newline != kNone) return from + newline + 1;
   // A \r at the very end may be the first half of \r\n.
-  const size_t carriage = rest_.size() < 2 ? kNone : rest_.rfind('\r', rest_.size() - 2);
-  return carriage == kNone ? kNone : carriage + 1;
+  const size_t carriage = searched.size() < 2 ? kNone : searched.rfind('\r', searched.size() - 2);
+  return carriage == kNone ? kNone : from + carriage + 1;
 }
 
 bool ChunkReader::Next(Chunk& chunk) {
-  size_t wanted = target_;
-  Fill(wanted);
-  size_t cut = CutPoint();
-  while (cut == kNone) {
-    wanted *= 2;
-    Fill(wanted);
-    cut = CutPoint();
+  while (true) {
+    if (!source_) {
+      if (position_.file == inputs_.size()) return false;
+      Open();
+    }
+    Fill(options_.target);
+    size_t cut = CutPoint(0);
+    while (cut == kNone) {
+      const size_t before = rest_.size();
+      if (before > options_.max_document) {
+        DropLine(chunk);
+        return true;
+      }
+      Fill(before + options_.target);
+      cut = CutPoint(before - std::min(before, kOverlap));
+    }
+    if (cut > 0) {
+      Cut(cut, chunk);
+      return true;
+    }
+    taken_before_ += source_->file_offset();
+    source_.reset();
+    position_ = {position_.file + 1, 0, 1, position_.index, position_.checksum};
   }
-  if (cut == 0) return false;
-  chunk.first_line = next_line_;
-  chunk.bytes.assign(rest_, 0, cut);
-  rest_.erase(0, cut);
-  next_line_ += CountLineBreaks(chunk.bytes);
-  return true;
+}
+
+void ChunkReader::Cut(size_t size, Chunk& chunk) {
+  TakePosition(chunk);
+  ByteBuffer tail;
+  tail.Append(rest_.view().substr(size));
+  chunk.bytes = std::move(rest_);
+  rest_ = std::move(tail);
+  chunk.bytes.Truncate(size);
+  const std::string_view text = chunk.bytes.view();
+  const int64_t lines = CountLines(text);
+  position_.offset += static_cast<int64_t>(size);
+  position_.line += lines;
+  position_.index += lines;
+  if (inputs_[position_.file] == "-") {
+    position_.checksum = static_cast<uint32_t>(
+        ::crc32_z(position_.checksum, reinterpret_cast<const Bytef*>(text.data()), text.size()));
+  }
+  chunk.end = position_;
+  chunk.taken = taken_before_ + source_->file_offset();
+}
+
+void ChunkReader::TakePosition(Chunk& chunk) {
+  chunk.file = position_.file;
+  chunk.first_line = position_.line;
+  chunk.first_index = position_.index;
+  chunk.problem.clear();
+}
+
+// rest_ is the start of a line that is too long.
+void ChunkReader::DropLine(Chunk& chunk) {
+  const std::string reason =
+      fmt::format("a {} of more than {} MiB; --max-document-mib raises the limit (and the memory)",
+                  UnitName(options_.format), options_.max_document >> 20);
+  if (!options_.drop_long || options_.format == InputFormat::kText) {
+    throw DataError(fmt::format("{}:{}: {}", inputs_[position_.file], position_.line, reason));
+  }
+  TakePosition(chunk);
+  const bool is_stdin = inputs_[position_.file] == "-";
+  while (true) {
+    // What is left of the line, but for a last byte that may be the first half of \r\n.
+    const std::string_view rest = rest_.view();
+    const LineEnd line = options_.format == InputFormat::kFile ? LineEnd{rest.size(), rest.size()}
+                                                               : FindLineEnd(rest, 0);
+    const bool complete = line.next < rest.size() || at_end_ ||
+                          (line.end < rest.size() && rest[line.end] == '\n') ||
+                          line.next > line.end + 1;
+    const size_t drop = complete || rest.empty() ? line.next : rest.size() - 1;
+    if (is_stdin) {
+      position_.checksum = static_cast<uint32_t>(
+          ::crc32_z(position_.checksum, reinterpret_cast<const Bytef*>(rest.data()), drop));
+    }
+    position_.offset += static_cast<int64_t>(drop);
+    ByteBuffer tail;
+    tail.Append(rest.substr(drop));
+    rest_ = std::move(tail);
+    if (complete) break;
+    Fill(rest_.size() + options_.target);
+  }
+  ++position_.line;
+  ++position_.index;
+  chunk.bytes = ByteBuffer();
+  chunk.problem = reason;
+  chunk.end = position_;
+  chunk.taken = taken_before_ + source_->file_offset();
 }
 
 }  // namespace muster::tools

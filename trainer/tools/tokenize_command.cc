@@ -37,7 +37,7 @@ std::unique_ptr<tokenizer::Tokenizer> Open(const std::vector<std::string>& words
     throw UsageError("--tokenizer-type TYPE is missing; see --help");
   }
   args->tokenizer.hf_special_tokens = !args->no_special_tokens;
-  return tokenizer::MakeTokenizer(args->tokenizer);
+  return OpenTokenizer(args->tokenizer);
 }
 
 std::string ReadStdin() {

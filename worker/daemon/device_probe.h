@@ -1,43 +1,32 @@
 #pragma once
 
 #include <functional>
-#include <memory>
-#include <string>
 #include <vector>
 
-#include "worker/daemon/reactor.h"
-#include "worker/facts/devices.h"
+#include "muster/v1/worker.pb.h"
+#include "worker/daemon/probe_helper.h"
 
 namespace muster::worker {
 
-// Asks the device tool without making the reactor wait: nvidia-smi can take seconds. Reactor thread
-// only.
+// Finds the node's devices for a hello without making the reactor wait: the vendors' tools can take
+// seconds. Reactor thread only.
 class DeviceProbe {
  public:
-  using Done = std::function<void(const std::vector<facts::DeviceFact>&)>;
+  using Done = std::function<void(const std::vector<v1::Device>&)>;
 
-  // `fake` > 0: that many fake devices instead of asking.
-  DeviceProbe(Reactor& reactor, uint32_t fake);
-  ~DeviceProbe();
-  DeviceProbe(const DeviceProbe&) = delete;
-  DeviceProbe& operator=(const DeviceProbe&) = delete;
+  // `fake` > 0: that many fake devices instead of asking. The helper outlives the probe.
+  DeviceProbe(ProbeHelper& helper, uint32_t fake) : helper_(helper), fake_(fake) {}
 
-  // Calls `done` once: at once where there is no tool, else when the tool has answered or 10 s have
-  // passed. Questions that come while the tool runs share its answer.
+  // Calls `done` once: at once with fake devices, else when the tool has answered or its time is
+  // over. Questions that come while the tool runs share its answer.
   void Ask(Done done);
 
  private:
-  void Start();
-  void Read();
-  void Answer(const std::vector<facts::DeviceFact>& devices);
+  void Answer(const v1::ProbeResult& result);
 
-  Reactor& reactor_;
+  ProbeHelper& helper_;
   const uint32_t fake_;
   std::vector<Done> waiting_;
-  UniqueFd output_;
-  std::string text_;
-  pid_t tool_ = 0;
-  Reactor::TimerId limit_ = 0;
 };
 
 }  // namespace muster::worker

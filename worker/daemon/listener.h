@@ -36,7 +36,4 @@ class Listener {
   const Accepted accepted_;
 };
 
-// In the state folder; mode 0600.
-inline constexpr char kDaemonSocket[] = "musterd.sock";
-
 }  // namespace muster::worker

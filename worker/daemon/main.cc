@@ -14,9 +14,11 @@
 #include "common/log.h"
 #include "common/unique_fd.h"
 #include "common/version.h"
+#include "worker/daemon/bridge.h"
 #include "worker/daemon/options.h"
 #include "worker/daemon/server.h"
 #include "worker/daemon/state_dir.h"
+#include "worker/facts/helper_main.h"
 
 namespace {
 
@@ -71,6 +73,10 @@ bool GoToBackground(const std::string& log_path) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // How the daemon asks what may hang: not for people, so not among the options.
+  if (argc == 4 && std::string_view(argv[1]) == "--answer-probe") {
+    muster::facts::RunProbeHelper(argv[2], argv[3]);
+  }
   const auto options =
       muster::worker::ParseOptions(std::vector<std::string>(argv + 1, argv + argc));
   if (!options.ok()) {
@@ -87,6 +93,10 @@ int main(int argc, char** argv) {
   const std::string shim = ShimBeside();
   if (access(shim.c_str(), X_OK) != 0) {
     return Fail(shim + ": " + std::strerror(errno) + "; it must lie beside musterd");
+  }
+  if (options->bridge) {
+    const absl::Status ended = muster::worker::RunBridge(*options);
+    return ended.ok() ? 0 : Fail("bridge: " + std::string(ended.message()));
   }
   auto state =
       muster::worker::OpenStateDir(muster::worker::StateDirPath(options->state_dir, options->name));

@@ -48,11 +48,17 @@ absl::Status SetValue(Options& options, const std::string& option, const std::st
 
 const char kHelp[] =
     "usage: musterd [options]\n"
+    "       musterd bridge [--name NAME] [--state-dir DIR] [--idle-exit SECONDS]\n"
     "\n"
     "The worker daemon of Muster: starts, watches and stops the ranks of this node for a "
     "controller.\n"
     "Running ranks survive its end; the next musterd on the same state folder takes them up "
     "again.\n"
+    "\n"
+    "musterd bridge joins stdin and stdout to this node's daemon, for a controller that comes "
+    "over\n"
+    "ssh or another program. It starts the daemon when none runs; that one ends after 10 idle\n"
+    "minutes (--idle-exit).\n"
     "\n"
     "  --name NAME          this node's name (default: the host name)\n"
     "  --listen unix|IP:PORT  also listen on a loopback address; the Unix socket\n"
@@ -71,8 +77,11 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& words) {
                                                       "--idle-exit", "--fake-devices"};
   static const std::vector<std::string> kBare = {"--foreground", "--background", "--version",
                                                  "--json", "--help"};
+  static const std::vector<std::string> kNotForBridge = {"--listen", "--fake-devices",
+                                                         "--background", "--foreground"};
   Options options;
-  for (size_t i = 0; i < words.size(); ++i) {
+  options.bridge = !words.empty() && words[0] == "bridge";
+  for (size_t i = options.bridge ? 1 : 0; i < words.size(); ++i) {
     std::string word = words[i] == "-h" ? "--help" : words[i];
     std::string value;
     const size_t equals = word.find('=');
@@ -82,6 +91,9 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& words) {
       word = word.substr(0, equals);
     }
     const auto is = [&word](const std::string& known) { return word == known; };
+    if (options.bridge && std::any_of(kNotForBridge.begin(), kNotForBridge.end(), is)) {
+      return Invalid(word + ": not for musterd bridge, whose daemon runs in the background");
+    }
     if (std::any_of(kWithValue.begin(), kWithValue.end(), is)) {
       if (!has_value) {
         if (i + 1 == words.size()) return Invalid(word + ": needs a value");
@@ -99,6 +111,7 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& words) {
     } else {
       std::vector<std::string> known = kWithValue;
       known.insert(known.end(), kBare.begin(), kBare.end());
+      if (i == 0) known.emplace_back("bridge");
       return Invalid("unknown " + std::string(word.starts_with("-") ? "option " : "argument ") +
                      word + DidYouMean(word, known));
     }

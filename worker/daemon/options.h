@@ -13,8 +13,9 @@ struct Options {
   std::string name;                 // default: the host name
   std::vector<std::string> listen;  // IP:PORT; the Unix socket is always there
   std::string state_dir;            // empty: see StateDirPath
-  uint32_t idle_exit_s = 0;         // 0: never
+  uint32_t idle_exit_s = 0;         // 0: never; of a bridge: its default
   uint32_t fake_devices = 0;
+  bool bridge = false;  // `musterd bridge`
   bool background = false;
   bool version = false;
   bool json = false;

@@ -1,25 +1,30 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
 #include "common/unique_fd.h"
 #include "muster/v1/worker.pb.h"
+#include "worker/daemon/probe_helper.h"
 #include "worker/daemon/reactor.h"
 #include "worker/facts/proc_reader.h"
 
 namespace muster::worker {
 
 // Answers questions about an attempt that is about to start, and holds the port that was chosen for
-// it. Reactor thread only; every answer is quick (local files, one bind).
+// it. Reactor thread only; what may take its time is the helper's.
 class Prober {
  public:
-  Prober(Reactor& reactor, const facts::ProcReader& proc, std::string state_dir);
+  using Done = std::function<void(v1::ProbeResult)>;
+
+  // The helper outlives the prober.
+  Prober(Reactor& reactor, const facts::ProcReader& proc, ProbeHelper& helper);
   ~Prober();
 
   // `attempt` names the owner of a held port; asking again for the same attempt gives the same
-  // port.
-  v1::ProbeResult Probe(const v1::Probe& probe, const std::string& attempt);
+  // port. Calls `done` once, later.
+  void Probe(const v1::Probe& probe, const std::string& attempt, Done done);
   // When the ranks are about to start, or will not any more.
   void ReleasePort(const std::string& attempt);
 
@@ -29,11 +34,14 @@ class Prober {
     uint32_t port;
     Reactor::TimerId expiry;
   };
+  using Time = Reactor::TimePoint;
+  void Finish(const v1::Probe& probe, const std::string& attempt, Time give_up,
+              v1::ProbeResult result, const Done& done);
   void HoldPort(const v1::Probe& probe, const std::string& attempt, v1::ProbeResult& result);
 
   Reactor& reactor_;
   const facts::ProcReader& proc_;
-  const std::string state_dir_;
+  ProbeHelper& helper_;
   std::map<std::string, Held> held_;
 };
 

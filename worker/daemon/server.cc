@@ -11,12 +11,14 @@
 #include <cstdio>
 #include <optional>
 
+#include "common/local_daemon.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "common/unix_socket.h"
 #include "common/version.h"
 #include "worker/daemon/attach_service.h"
 #include "worker/daemon/device_probe.h"
+#include "worker/daemon/probe_helper.h"
 #include "worker/daemon/worker.h"
 #include "worker/facts/node_facts.h"
 #include "worker/shim/frame.h"
@@ -45,7 +47,7 @@ std::unique_ptr<grpc::Server> StartGrpc(AttachService& service) {
 }
 
 v1::WorkerHello MakeHello(const Options& options, const StateDir& state, const Clock& clock,
-                          const std::vector<facts::DeviceFact>& devices) {
+                          const std::vector<v1::Device>& devices) {
   v1::WorkerHello hello;
   hello.set_protocol(kProtocol);
   hello.set_version(kVersion);
@@ -57,14 +59,7 @@ v1::WorkerHello MakeHello(const Options& options, const StateDir& state, const C
   hello.set_state_dir(state.path);
   hello.set_pid(static_cast<uint32_t>(getpid()));
   hello.set_uid(getuid());
-  for (const facts::DeviceFact& fact : devices) {
-    v1::Device* device = hello.add_devices();
-    device->set_index(fact.index);
-    device->set_kind(fact.kind);
-    device->set_name(fact.name);
-    device->set_memory_total_bytes(fact.memory_total_bytes);
-    device->set_memory_used_bytes(fact.memory_used_bytes);
-  }
+  hello.mutable_devices()->Add(devices.begin(), devices.end());
   hello.set_realtime_ns(clock.RealtimeNs());
   return hello;
 }
@@ -86,13 +81,18 @@ struct Server::Parts {
              *cgroups,        state.path,
              shim_program,    facts::BootId(),
              Tag(state.path), ranks::BaseEnvironment(environ)},
-        devices(reactor, options.fake_devices),
-        worker(node,
-               [this, &options, &state](const std::function<void(v1::WorkerHello)>& done) {
-                 devices.Ask([this, &options, &state, done](const auto& found) {
-                   done(MakeHello(options, state, reactor.clock(), found));
-                 });
-               }),
+        helper(reactor, {.state_dir = state.path,
+                         .fake_devices = options.fake_devices,
+                         .environment = node.base_environment}),
+        devices(helper, options.fake_devices),
+        worker(
+            node,
+            [this, &options, &state](const std::function<void(v1::WorkerHello)>& done) {
+              devices.Ask([this, &options, &state, done](const auto& found) {
+                done(MakeHello(options, state, reactor.clock(), found));
+              });
+            },
+            helper),
         service(reactor, {[this](const auto& session, const auto& message) {
                             worker.OnMessage(session, message);
                           },
@@ -102,6 +102,7 @@ struct Server::Parts {
   Reactor reactor;
   std::unique_ptr<ranks::Cgroups> cgroups;
   NodeContext node;
+  ProbeHelper helper;
   DeviceProbe devices;
   Worker worker;
   AttachService service;
@@ -121,7 +122,7 @@ absl::Status Server::Listen() {
     MUSTER_ASSIGN_OR_RETURN(UniqueFd socket, Listener::ListenTcp(address));
     sockets_.push_back(std::move(socket));
   }
-  MUSTER_ASSIGN_OR_RETURN(UniqueFd socket, ListenUnix(state_.path + "/" + kDaemonSocket));
+  MUSTER_ASSIGN_OR_RETURN(UniqueFd socket, ListenUnix(SocketPath(state_.path)));
   sockets_.push_back(std::move(socket));
   return absl::OkStatus();
 }
@@ -177,7 +178,7 @@ void Server::Run() {
   }
   if (options_.idle_exit_s > 0) CheckIdle();
   parts_->reactor.Run();
-  unlink((state_.path + "/" + kDaemonSocket).c_str());
+  unlink(SocketPath(state_.path).c_str());
   parts_->listeners.clear();
   parts_->grpc->Shutdown(std::chrono::system_clock::now());
   parts_->grpc.reset();

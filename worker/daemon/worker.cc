@@ -15,8 +15,8 @@ constexpr std::chrono::hours kTombstoneLife(24 * 7);
 
 }  // namespace
 
-Worker::Worker(const NodeContext& node, HelloMaker hello)
-    : node_(node), hello_(std::move(hello)), prober_(node.reactor, node.proc, node.state_dir) {}
+Worker::Worker(const NodeContext& node, HelloMaker hello, ProbeHelper& helper)
+    : node_(node), hello_(std::move(hello)), prober_(node.reactor, node.proc, helper) {}
 
 void Worker::LoadAttempts() {
   for (const std::string& folder : ranks::FindAttempts(node_.state_dir)) {
@@ -72,7 +72,7 @@ void Worker::OnMessage(const std::shared_ptr<Session>& session, const v1::Attach
   } else if (message.has_desired()) {
     TakeDesired(*session, message.desired());
   } else if (message.has_probe()) {
-    TakeProbe(*session, message.probe());
+    TakeProbe(session->controller_id, message.probe());
   } else if (message.has_log_ack()) {
     v1::AttemptId id = message.log_ack().id();
     const auto it = attempts_.find(ranks::AttemptName(id));
@@ -159,10 +159,15 @@ void Worker::TakeDesired(Session& session, const v1::Desired& wish) {
   runner->Apply(wish);
 }
 
-void Worker::TakeProbe(Session& session, const v1::Probe& probe) {
-  v1::AttachResponse answer;
-  *answer.mutable_probe_result() = prober_.Probe(probe, ranks::AttemptName(probe.id()));
-  session.Send(std::move(answer));
+void Worker::TakeProbe(const std::string& controller_id, const v1::Probe& probe) {
+  prober_.Probe(probe, ranks::AttemptName(probe.id()),
+                [this, controller_id](v1::ProbeResult result) {
+                  Session* session = WelcomedSessionOf(controller_id);
+                  if (session == nullptr) return;  // it will ask again
+                  v1::AttachResponse answer;
+                  *answer.mutable_probe_result() = std::move(result);
+                  session->Send(std::move(answer));
+                });
 }
 
 void Worker::SendObserved(const AttemptRunner& runner) {

@@ -21,7 +21,8 @@ class Worker {
   // reactor thread.
   using HelloMaker = std::function<void(std::function<void(v1::WorkerHello)>)>;
 
-  Worker(const NodeContext& node, HelloMaker hello);
+  // The helper outlives the worker.
+  Worker(const NodeContext& node, HelloMaker hello, ProbeHelper& helper);
 
   // Takes up what an earlier daemon left in the state folder.
   void LoadAttempts();
@@ -38,7 +39,7 @@ class Worker {
   void TakeHello(const std::shared_ptr<Session>& session, const v1::ControllerHello& hello);
   void Welcome(const std::shared_ptr<Session>& session, v1::WorkerHello hello);
   void TakeDesired(Session& session, const v1::Desired& wish);
-  void TakeProbe(Session& session, const v1::Probe& probe);
+  void TakeProbe(const std::string& controller_id, const v1::Probe& probe);
   void SendObserved(const AttemptRunner& runner);
   void PumpLogs(const std::string& controller_id);
   Session* SessionOf(const std::string& controller_id) const;

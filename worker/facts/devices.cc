@@ -1,57 +1,130 @@
 #include "worker/facts/devices.h"
 
-#include <cstdlib>
-#include <optional>
-#include <sstream>
+#include <fstream>
+#include <set>
 
 namespace muster::facts {
 namespace {
 
-constexpr uint64_t kMiB = 1 << 20;
+using TimePoint = std::chrono::steady_clock::time_point;
 
-std::string Trim(const std::string& text) {
-  const size_t begin = text.find_first_not_of(" \t\r");
-  if (begin == std::string::npos) return "";
-  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
+std::string Join(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
+  return text;
 }
 
-std::optional<uint64_t> Number(const std::string& text) {
-  char* end = nullptr;
-  const unsigned long long value = std::strtoull(text.c_str(), &end, 10);
-  if (text.empty() || *end != '\0' || text[0] == '-') return std::nullopt;
-  return value;
+// Asks for the fields, without those that this version of the tool does not know.
+ToolOutput Query(const std::string& tool, std::vector<std::string>& fields,
+                 const Environment& environment, TimePoint deadline) {
+  while (true) {
+    const ToolOutput output =
+        RunTool({tool, "--query-gpu=" + Join(fields), "--format=csv,noheader,nounits"}, environment,
+                deadline);
+    if (output.exit_code == 0 || fields.size() <= 1) return output;
+    const std::string unknown = UnknownField(output.out + output.err);
+    if (unknown.empty() || std::erase(fields, unknown) == 0) return output;
+  }
+}
+
+// The name of a user on this machine, else the number. A static program has no name service.
+std::string UserName(uid_t uid) {
+  std::ifstream passwd("/etc/passwd");
+  for (std::string line; std::getline(passwd, line);) {
+    const size_t name = line.find(':');
+    const size_t id = line.find(':', name + 1);
+    if (name == std::string::npos || id == std::string::npos) continue;
+    if (line.substr(id + 1, line.find(':', id + 1) - id - 1) == std::to_string(uid))
+      return line.substr(0, name);
+  }
+  return std::to_string(uid);
+}
+
+void NameHolders(const ProcReader& proc, std::vector<v1::Device>& devices) {
+  for (v1::Device& device : devices) {
+    for (v1::DeviceHolder& holder : *device.mutable_holders()) {
+      const auto pid = static_cast<pid_t>(holder.pid());
+      const auto uid = proc.Uid(pid);
+      if (!uid) continue;  // in another pid namespace
+      holder.set_user(UserName(*uid));
+      holder.set_command(proc.Command(pid));
+    }
+  }
+}
+
+DeviceList FindNvidia(const Environment& environment, TimePoint deadline, bool& found) {
+  DeviceList list;
+  std::vector<std::string> fields = NvidiaFields();
+  const ToolOutput output = Query("nvidia-smi", fields, environment, deadline);
+  found = output.found;
+  if (!found) return list;
+  list.error = ToolError(output);
+  if (output.exit_code != 0) return list;
+  list.devices = ParseGpus(output.out, fields, "cuda");
+  if (list.devices.empty()) return list;
+  const ToolOutput apps =
+      RunTool({"nvidia-smi", "--query-compute-apps=gpu_uuid,pid,process_name,used_memory",
+               "--format=csv,noheader,nounits"},
+              environment, deadline);
+  if (apps.exit_code == 0) AddHolders(apps.out, list.devices);
+  return list;
+}
+
+DeviceList FindMusa(const Environment& environment, TimePoint deadline) {
+  DeviceList list;
+  std::vector<std::string> fields = MusaFields();
+  const ToolOutput output = Query("mthreads-gmi", fields, environment, deadline);
+  if (!output.found) return list;
+  list.devices = ParseGpus(output.out, fields, "musa");
+  if (output.exit_code == 0 && !list.devices.empty()) return list;
+  const ToolOutput table = RunTool({"mthreads-gmi"}, environment, deadline);
+  list.error = ToolError(table);
+  list.devices = ParseMusaTable(table.out);
+  return list;
 }
 
 }  // namespace
 
-std::vector<std::string> NvidiaSmiCommand() {
-  return {"nvidia-smi", "--query-gpu=index,name,memory.total,memory.used",
-          "--format=csv,noheader,nounits"};
+const std::vector<std::string>& NvidiaFields() {
+  static const auto* const fields = new std::vector<std::string>{
+      "index",
+      "uuid",
+      "pci.bus_id",
+      "name",
+      "driver_version",
+      "memory.total",
+      "memory.used",
+      "ecc.errors.uncorrected.volatile.total",
+      "clocks_event_reasons.active",     // since driver 535
+      "clocks_throttle_reasons.active",  // its older name; newer drivers know both
+      "mig.mode.current",
+  };
+  return *fields;
 }
 
-std::vector<DeviceFact> ParseNvidiaSmi(const std::string& csv) {
-  std::vector<DeviceFact> devices;
-  std::istringstream lines(csv);
-  for (std::string line; std::getline(lines, line);) {
-    std::vector<std::string> fields;
-    std::istringstream in(line);
-    for (std::string field; std::getline(in, field, ',');) fields.push_back(Trim(field));
-    if (fields.size() != 4) continue;
-    const auto index = Number(fields[0]);
-    const auto total = Number(fields[2]);
-    // "[N/A]" on devices that share the host's memory.
-    const auto used = Number(fields[3]);
-    if (!index || fields[1].empty()) continue;
-    devices.push_back({static_cast<uint32_t>(*index), "cuda", fields[1], total.value_or(0) * kMiB,
-                       used.value_or(0) * kMiB});
+const std::vector<std::string>& MusaFields() {
+  static const auto* const fields = new std::vector<std::string>{
+      "index", "uuid", "name", "driver_version", "memory.total", "memory.used"};
+  return *fields;
+}
+
+DeviceList FindDevices(const Environment& environment, const ProcReader& proc, TimePoint deadline) {
+  bool found = false;
+  DeviceList list = FindNvidia(environment, deadline, found);
+  if (!found) list = FindMusa(environment, deadline);
+  NameHolders(proc, list.devices);
+  return list;
+}
+
+std::vector<v1::Device> FakeDevices(uint32_t count) {
+  std::vector<v1::Device> devices;
+  for (uint32_t i = 0; i < count; ++i) {
+    v1::Device& device = devices.emplace_back();
+    device.set_index(i);
+    device.set_kind("fake");
+    device.set_name("fake device");
+    device.set_memory_total_bytes(uint64_t{80} << 30);
   }
-  return devices;
-}
-
-std::vector<DeviceFact> FakeDevices(uint32_t count) {
-  std::vector<DeviceFact> devices;
-  for (uint32_t i = 0; i < count; ++i)
-    devices.push_back({i, "fake", "fake device", 80ull << 30, 0});
   return devices;
 }
 

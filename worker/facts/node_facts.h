@@ -20,10 +20,6 @@ std::string BootId();
 // Inode of this process's network namespace; 0 if unreadable.
 uint64_t NetNamespace();
 
-// Bytes that an unprivileged process can still write on the file system of `path`; 0 if it cannot
-// be asked.
-uint64_t DiskFreeBytes(const std::string& path);
-
 std::string HostName();
 
 }  // namespace muster::facts

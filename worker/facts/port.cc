@@ -58,13 +58,21 @@ int Listen(const Address& address, UniqueFd& out) {
   return 0;
 }
 
+const char* EveryAddress(const std::string& address) {
+  return address.find(':') == std::string::npos ? "0.0.0.0" : "::";
+}
+
+std::string WrongAddress(const std::string& address, int error) {
+  return error == EADDRNOTAVAIL ? address + " is not an address of this node"
+                                : "listen on " + address + ": " + std::strerror(error);
+}
+
 HeldPort HoldAnyPort(const std::string& address) {
   HeldPort held;
   // First whether the address is this node's at all.
   UniqueFd probe;
   if (const int error = Listen(Parse(address, 0), probe); error != 0) {
-    held.error = error == EADDRNOTAVAIL ? address + " is not an address of this node"
-                                        : "listen on " + address + ": " + std::strerror(error);
+    held.error = WrongAddress(address, error);
     return held;
   }
   std::random_device random;
@@ -72,8 +80,7 @@ HeldPort HoldAnyPort(const std::string& address) {
   int error = 0;
   for (int i = 0; i < kTries; ++i) {
     const uint32_t port = ports(random);
-    error =
-        Listen(Parse(address.find(':') == std::string::npos ? "0.0.0.0" : "::", port), held.socket);
+    error = Listen(Parse(EveryAddress(address), port), held.socket);
     if (error == 0) {
       held.port = port;
       return held;
@@ -90,9 +97,38 @@ std::string Show(const std::string& address, uint32_t port) {
   return (v6 ? "[" + address + "]" : address.empty() ? "*" : address) + ":" + std::to_string(port);
 }
 
+HeldPort HoldPortOf(const std::string& address, uint32_t first, uint32_t last,
+                    const ProcReader& proc) {
+  HeldPort held;
+  UniqueFd probe;
+  if (const int error = Listen(Parse(address, 0), probe); error != 0) {
+    held.error = WrongAddress(address, error);
+    return held;
+  }
+  for (uint32_t port = first; port <= last; ++port) {
+    const int error = Listen(Parse(EveryAddress(address), port), held.socket);
+    if (error == 0) {
+      held.port = port;
+      return held;
+    }
+    if (error != EADDRINUSE) {
+      held.error = "listen on port " + std::to_string(port) + ": " + std::strerror(error);
+      return held;
+    }
+  }
+  held.error = DescribePortInUse("", first, proc);
+  if (last > first) {
+    held.error = "no port of " + std::to_string(first) + " to " + std::to_string(last) +
+                 " is free: " + held.error + " ...";
+  }
+  return held;
+}
+
 }  // namespace
 
-HeldPort HoldPort(const std::string& address, uint32_t port, const ProcReader& proc) {
+HeldPort HoldPort(const std::string& address, const PortWish& wish, const ProcReader& proc) {
+  const uint32_t port = wish.port;
+  if (port == 0 && wish.first != 0) return HoldPortOf(address, wish.first, wish.last, proc);
   if (port == 0) return HoldAnyPort(address);
   HeldPort held;
   if (port > 65535) {

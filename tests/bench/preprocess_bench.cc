@@ -1,0 +1,178 @@
+// muster-preprocess with the Llama 3 vocabulary against tiktoken and Hugging Face's tokenizers on
+// one core, and against a pool of processes over the latter: same text, same vocabulary, same run.
+// And how it uses more cores, and how much memory it takes for an endless input.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/bench/child_process.h"
+#include "tests/bench/report.h"
+#include "tests/bench/tokenizer_peers.h"
+
+namespace muster::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kMemoryLimitMib = 512;
+
+struct Options {
+  bool json = false;
+  std::string source = ".";
+  std::string corpus;
+  int megabytes = 40;
+  int passes = 3;
+  int64_t stream_megabytes = 1500;
+};
+
+std::string ReadFile(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class PreprocessBench {
+ public:
+  explicit PreprocessBench(const Options& options)
+      : options_(options),
+        inputs_(options.source, options.corpus, options.megabytes),
+        program_(fs::read_symlink("/proc/self/exe").parent_path() / "muster-preprocess"),
+        cores_(std::max(1U, std::thread::hardware_concurrency())) {}
+
+  void Run() {
+    const Speed tiktoken = inputs_.MeasurePeer("tiktoken");
+    const Speed hugging_face = inputs_.MeasurePeer("tokenizers");
+    megabytes_ = static_cast<double>(tiktoken.bytes) / 1e6;
+    // In turns, so that other load meets all of them; the fastest counts.
+    ChildUsage one = Muster(1);
+    ChildUsage all = Muster(cores_);
+    ChildUsage pool = Pool();
+    for (int pass = 1; pass < options_.passes; ++pass) {
+      KeepFastest(one, Muster(1));
+      KeepFastest(all, Muster(cores_));
+      if (pass == 1) KeepFastest(pool, Pool());
+    }
+    Compare();
+    const double core = megabytes_ / one.cpu_seconds;
+    const double linear = static_cast<double>(cores_) * megabytes_ / one.wall_seconds;
+    Report report(
+        options_.json,
+        {{"preprocess.core", {tiktoken.MegabytesPerSecond(), "tiktoken alone"}},
+         {"preprocess.core_to_hugging_face",
+          {hugging_face.MegabytesPerSecond(), "tokenizers alone"}},
+         {"preprocess.all_cores", {linear, std::to_string(cores_) + " x one worker"}},
+         {"preprocess.command", {megabytes_ / pool.wall_seconds, "a pool over tokenizers"}},
+         {"preprocess.peak_memory", {kMemoryLimitMib, "the limit of 512 MiB"}}});
+    const auto speed = [&report](const std::string& name, double value, const std::string& remark) {
+      report.Add({name, value, "MB/s", true, remark});
+    };
+    speed("preprocess.peer.tiktoken", tiktoken.MegabytesPerSecond(), "");
+    speed("preprocess.peer.tokenizers", hugging_face.MegabytesPerSecond(), "");
+    speed("preprocess.peer.pool", megabytes_ / pool.wall_seconds, "whole command, all cores");
+    speed("preprocess.core", core, "text by CPU time of the whole command");
+    speed("preprocess.core_to_hugging_face", core, "");
+    speed("preprocess.all_cores", megabytes_ / all.wall_seconds, "whole command");
+    speed("preprocess.command", megabytes_ / all.wall_seconds, "");
+    report.Add({"preprocess.peak_memory", Stream().peak_mib, "MiB", false,
+                std::to_string(options_.stream_megabytes) + " MB through stdin"});
+    report.Finish();
+  }
+
+ private:
+  static void KeepFastest(ChildUsage& best, const ChildUsage& next) {
+    best.wall_seconds = std::min(best.wall_seconds, next.wall_seconds);
+    best.cpu_seconds = std::min(best.cpu_seconds, next.cpu_seconds);
+  }
+
+  fs::path Output(const std::string& name) const { return inputs_.corpus().parent_path() / name; }
+
+  std::vector<std::string> MusterWords(const std::string& input, unsigned workers) const {
+    return {program_,
+            "--input",
+            input,
+            "--output-prefix",
+            Output("muster"),
+            "--tokenizer-type",
+            "HuggingFaceTokenizer",
+            "--tokenizer-model",
+            inputs_.tokenizer_json(),
+            "--workers",
+            std::to_string(workers)};
+  }
+
+  ChildUsage Muster(unsigned workers) const {
+    return RunChild(MusterWords(inputs_.corpus(), workers));
+  }
+
+  ChildUsage Pool() const {
+    const fs::path source = options_.source;
+    return RunChild({source / ".venv/bin/python", source / "tests/bench/preprocess_peer.py",
+                     "--input", inputs_.corpus(), "--output-prefix", Output("pool"),
+                     "--tokenizer-model", inputs_.tokenizer_json(), "--workers",
+                     std::to_string(cores_)});
+  }
+
+  // The figures are worth nothing if the outputs differ.
+  void Compare() const {
+    for (const std::string suffix : {".bin", ".idx"}) {
+      if (ReadFile(Output("muster_text_document" + suffix)) !=
+          ReadFile(Output("pool_text_document" + suffix))) {
+        throw std::runtime_error("the two commands wrote different " + suffix + " files");
+      }
+    }
+  }
+
+  // The corpus again and again.
+  ChildUsage Stream() const {
+    const std::string text = ReadFile(inputs_.corpus());
+    const int64_t limit = options_.stream_megabytes * 1'000'000;
+    return RunChild(MusterWords("-", cores_), [&](int fd) {
+      for (int64_t written = 0; written < limit;) {
+        size_t at = 0;
+        while (at < text.size()) {
+          const ssize_t n = ::write(fd, text.data() + at, text.size() - at);
+          if (n <= 0) return;
+          at += static_cast<size_t>(n);
+        }
+        written += static_cast<int64_t>(text.size());
+      }
+    });
+  }
+
+  const Options options_;
+  const TokenizerBench inputs_;
+  const fs::path program_;
+  const unsigned cores_;
+  double megabytes_ = 0;
+};
+
+}  // namespace
+}  // namespace muster::bench
+
+int main(int argc, char** argv) {
+  CLI::App app("Speed and memory of muster-preprocess against its peers");
+  muster::bench::Options options;
+  app.add_flag("--json", options.json, "rows as a JSON list");
+  app.add_option("--corpus", options.corpus, "a text to read (default: dict-gcide's dictionary)");
+  app.add_option("--megabytes", options.megabytes, "how much of it")->capture_default_str();
+  app.add_option("--passes", options.passes, "runs of each command")->capture_default_str();
+  app.add_option("--stream-megabytes", options.stream_megabytes, "input of the memory row")
+      ->capture_default_str();
+  app.add_option("--source", options.source, "top of the source tree")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  try {
+    muster::bench::PreprocessBench(options).Run();
+  } catch (const std::exception& error) {
+    std::cerr << "muster_preprocess_bench: " << error.what() << "\n";
+    return 1;
+  }
+  return 0;
+}

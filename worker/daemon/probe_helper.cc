@@ -1,0 +1,166 @@
+#include "worker/daemon/probe_helper.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "common/unique_fd.h"
+#include "worker/facts/answer_probe.h"
+#include "worker/facts/helper_main.h"
+
+namespace muster::worker {
+namespace {
+
+// Beyond the probe's own time limit, within which it answers whatever hangs.
+constexpr std::chrono::seconds kPatience(2);
+constexpr size_t kMaxAnswer = 1 << 20;  // no message of the protocol is larger
+
+// A file with the bytes in it, read from its start: unlike a pipe it takes them all at once.
+UniqueFd FileWith(const std::string& bytes) {
+  UniqueFd fd(memfd_create("probe", MFD_CLOEXEC));
+  size_t done = 0;
+  while (fd && done < bytes.size()) {
+    const ssize_t n = write(fd.get(), bytes.data() + done, bytes.size() - done);
+    if (n <= 0 && errno != EINTR) fd.reset();
+    if (n > 0) done += static_cast<size_t>(n);
+  }
+  if (fd) lseek(fd.get(), 0, SEEK_SET);
+  return fd;
+}
+
+v1::ProbeResult Failed(uint64_t probe_id, const std::string& why) {
+  v1::ProbeResult result;
+  result.set_probe_id(probe_id);
+  result.set_probe_error(why);
+  return result;
+}
+
+}  // namespace
+
+struct ProbeHelper::Running {
+  uint64_t probe_id = 0;
+  Done done;
+  pid_t pid = 0;
+  UniqueFd output;
+  std::string text;
+  std::string failure;  // it could not be started
+  Reactor::TimerId limit = 0;
+};
+
+ProbeHelper::ProbeHelper(Reactor& reactor, Options options)
+    : reactor_(reactor), options_(std::move(options)) {}
+
+ProbeHelper::~ProbeHelper() {
+  for (const auto& running : running_) {
+    if (running->output) reactor_.Unwatch(running->output.get());
+    reactor_.Cancel(running->limit);
+    if (running->pid > 0) kill(running->pid, SIGKILL);
+  }
+}
+
+void ProbeHelper::Ask(const v1::Probe& probe, Done done) {
+  const auto running = std::make_shared<Running>();
+  running->probe_id = probe.probe_id();
+  running->done = std::move(done);
+  running_.push_back(running);
+  Start(*running, probe);
+  if (!running->failure.empty()) {
+    running->limit = reactor_.After(std::chrono::nanoseconds(0), [this, running] {
+      Finish(running, Failed(running->probe_id, running->failure));
+    });
+    return;
+  }
+  reactor_.Watch(running->output.get(), [this, running] { Read(running); });
+  const auto limit = facts::TimeLimitOf(probe) + kPatience;
+  running->limit = reactor_.After(limit, [this, running, limit] {
+    Finish(running, Failed(running->probe_id, "its probe process gave no answer within " +
+                                                  std::to_string(limit.count()) + " ms"));
+  });
+}
+
+void ProbeHelper::Start(Running& running, const v1::Probe& probe) {
+  int fds[2];
+  const UniqueFd input = FileWith(probe.SerializeAsString());
+  if (!input || pipe2(fds, O_CLOEXEC) != 0) {
+    running.failure = std::string("make the probe's pipes: ") + std::strerror(errno);
+    return;
+  }
+  running.output.reset(fds[0]);
+  const UniqueFd writer(fds[1]);
+  fcntl(fds[0], F_SETFL, O_NONBLOCK);
+  std::vector<std::string> words = {"musterd", "--answer-probe", options_.state_dir,
+                                    std::to_string(options_.fake_devices)};
+  std::vector<std::string> variables;
+  for (const auto& [name, value] : options_.environment) variables.push_back(name + "=" + value);
+  std::vector<char*> argv;
+  std::vector<char*> envp;
+  for (std::string& word : words) argv.push_back(word.data());
+  for (std::string& variable : variables) envp.push_back(variable.data());
+  argv.push_back(nullptr);
+  envp.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, input.get(), 0);
+  posix_spawn_file_actions_adddup2(&actions, writer.get(), 1);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  sigset_t signals;
+  sigemptyset(&signals);
+  posix_spawnattr_setsigmask(&attributes, &signals);
+  sigfillset(&signals);
+  posix_spawnattr_setsigdefault(&attributes, &signals);
+  const int error = posix_spawn(&running.pid, options_.program.c_str(), &actions, &attributes,
+                                argv.data(), envp.data());
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error == 0) return;
+  running.pid = 0;
+  running.output.reset();
+  running.failure = "start " + options_.program + ": " + std::strerror(error);
+}
+
+void ProbeHelper::Read(const std::shared_ptr<Running>& running) {
+  char buffer[16384];
+  std::string& text = running->text;
+  while (true) {
+    const ssize_t n = read(running->output.get(), buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return;
+    if (n > 0) text.append(buffer, static_cast<size_t>(n));
+    size_t size = 0;
+    const bool has_size = text.size() >= facts::kAnswerHeaderBytes;
+    for (size_t i = 0; has_size && i < facts::kAnswerHeaderBytes; ++i)
+      size = size << 8 | static_cast<unsigned char>(text[i]);
+    const bool whole = has_size && text.size() - facts::kAnswerHeaderBytes >= size;
+    if (n > 0 && !whole && text.size() <= kMaxAnswer) continue;
+    v1::ProbeResult result;
+    if (!whole || size > kMaxAnswer ||
+        !result.ParseFromArray(text.data() + facts::kAnswerHeaderBytes, static_cast<int>(size))) {
+      result = Failed(running->probe_id, "its probe process ended without an answer");
+    } else {
+      running->pid = 0;  // ends by itself
+    }
+    Finish(running, std::move(result));
+    return;
+  }
+}
+
+void ProbeHelper::Finish(const std::shared_ptr<Running>& running, v1::ProbeResult result) {
+  const auto keep = running;
+  reactor_.Cancel(running->limit);
+  if (running->output) reactor_.Unwatch(running->output.get());
+  running->output.reset();
+  if (running->pid > 0) kill(running->pid, SIGKILL);
+  std::erase(running_, keep);
+  keep->done(std::move(result));
+}
+
+}  // namespace muster::worker
