@@ -26,7 +26,7 @@ stops all of it, and proves that nothing is left.
 constexpr char kFooter[] =
     R"(Examples:
   muster plan recipes/tiny_cpu.toml --hostfile hosts     what would run where
-  muster check --hostfile hosts                          whether the machines are fit, and what to mend
+  muster check --hostfile hosts                          are the machines fit? what to mend
   muster submit recipes/tiny_cpu.toml --hostfile hosts   run it and follow it
   muster submit --hostfile hosts -- python train.py      any command as ranks
   muster ps                                              jobs

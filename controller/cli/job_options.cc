@@ -99,7 +99,7 @@ void AddJobFlags(CLI::App* app, JobFlags* flags) {
        "Ranks a node (default: its slots)");
   ParsedOption(app, "--transport", &flags->transport, CheckedTransport,
                "local|direct|openssh|command",
-               "How hosts are reached whose line does not say it (repeatable; docs/transports.md)")
+               "How hosts whose line says nothing are reached (docs/transports.md)")
       ->multi_option_policy(CLI::MultiOptionPolicy::Join)
       ->group(machines);
 
@@ -148,7 +148,7 @@ void AddJobFlags(CLI::App* app, JobFlags* flags) {
                "Ports that firewalls leave open: for MASTER_PORT and for the checks")
       ->group(preflight);
   ParsedOption(app, "--check-timeout", &flags->check_timeout, ParseCheckTimeout, "TIME",
-               "How long a host may take for its hello, and again for its answer (10s and 20s)")
+               "For a host's hello, and again for its answer (default: 10s and 20s)")
       ->group(preflight);
 }
 

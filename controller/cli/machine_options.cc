@@ -51,15 +51,13 @@ Machines Select(Machines machines, std::string_view flag, const std::string& tex
 void AddMachineFlags(CLI::App* app, MachineFlags* flags) {
   const std::string group = "Machines";
   app->add_option("--hostfile", flags->hostfile,
-                  "File with one host a line (docs/hostfile.md); auto: what Slurm, PBS or LSF has "
-                  "given this session")
+                  "One host a line (docs/hostfile.md); auto: as Slurm, PBS or LSF has given")
       ->type_name("FILE")
       ->group(group);
   app->add_option("--host", flags->host, "Hosts here instead: HOST[:SLOTS],...")
       ->type_name("LIST")
       ->group(group);
-  app->add_option("--include", flags->include,
-                  "Only these hosts and devices: HOST[:0,2][@HOST...], as DeepSpeed has it")
+  app->add_option("--include", flags->include, "Only these hosts and devices: HOST[:0,2][@HOST...]")
       ->type_name("HOSTS")
       ->group(group);
   app->add_option("--exclude", flags->exclude, "All but these, in the same form")
@@ -69,9 +67,9 @@ void AddMachineFlags(CLI::App* app, MachineFlags* flags) {
 
 Machines ReadMachines(const MachineFlags& flags) {
   if (flags.hostfile.empty() == flags.host.empty()) {
-    return Failed("machines", absl::InvalidArgumentError(
-                                  "give them with one of --hostfile FILE (or auto, inside an "
-                                  "allocation) and --host LIST"));
+    return Failed("no machines", absl::InvalidArgumentError(
+                                     "give one of --hostfile FILE (or auto, inside an allocation) "
+                                     "and --host LIST"));
   }
   if (!flags.include.empty() && !flags.exclude.empty()) {
     return Failed("--include and --exclude",

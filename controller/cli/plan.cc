@@ -19,6 +19,7 @@
 #include "controller/plan/recipe.h"
 #include "controller/plan/render.h"
 #include "controller/plan/script.h"
+#include "controller/plan/text_table.h"
 #include "controller/plan/trainer_flags.h"
 
 namespace muster::cli {
@@ -39,9 +40,9 @@ struct PlanFlags {
 
 constexpr char kFooter[] =
     R"(Prints the sizes with their arithmetic, the hosts, which rank runs where with its coordinates, the
-groups and which of them cross hosts, warnings; and for models whose flags say it (Megatron's names) the layers of each
-stage, memory by part against the device's, and an estimate of speed. Hosts need slots= (or gpus=) in the hostfile
-here, since no machine is asked. Formulas: docs/planning.md.
+groups and which of them cross hosts, warnings; and for models whose flags say it (Megatron's names)
+the layers of each stage, memory by part against the device's, and an estimate of speed. Hosts need
+slots= (or gpus=) in the hostfile here, since no machine is asked. Formulas: docs/planning.md.
 
 Examples:
   muster plan recipes/tiny_cpu.toml --hostfile hosts
@@ -52,8 +53,8 @@ Examples:
   muster plan recipes/torchrun_any.toml --hostfile hosts --script > job.sh
   muster plan recipes/llama3_8b_fp8.toml --hostfile hosts --json | jq .dp
 
-Exit codes: 0 ok; 2 the job can't be planned, or does not fit into the devices' memory (the message says why and what
-would do).
+Exit codes: 0 ok; 2 the job can't be planned, or does not fit into the devices' memory (the message
+  says why and what would do).
 )";
 
 struct Planned {
@@ -98,19 +99,18 @@ bool Takes(const Planned& job, const plan::Advice& advice) {
 // What does not fit, and what would.
 absl::Status TooLarge(const Planned& job, const plan::Forecast& forecast,
                       const plan::ForecastOptions& options) {
-  constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
   constexpr size_t kMost = 5;
   std::vector<plan::Advice> found = plan::LayoutAdvice(job.spec, job.plan, options);
   for (plan::Advice& advice : plan::FlagAdvice(job.spec, job.plan, options)) {
     if (found.size() < kMost && Takes(job, advice)) found.push_back(std::move(advice));
   }
   std::string text =
-      fmt::format("a rank needs {:.1f} GiB, its device has {:.1f} ({})", forecast.Needed() / kGiB,
-                  forecast.device->bytes / kGiB, forecast.device->source);
+      fmt::format("a rank needs {} GiB, its device has {} ({})", plan::GiB(forecast.Needed()),
+                  plan::GiB(forecast.device->bytes), forecast.device->source);
   text += found.empty() ? "; no layout of these hosts fits: more hosts, or a smaller micro-batch"
                         : "; what would fit, best first:";
   for (const plan::Advice& advice : found) {
-    text += fmt::format("\n{}  ({:.1f} GiB)", advice.text, advice.bytes / kGiB);
+    text += fmt::format("\n{}  ({} GiB)", advice.text, plan::GiB(advice.bytes));
   }
   return absl::InvalidArgumentError(text);
 }

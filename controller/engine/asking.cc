@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "controller/engine/text.h"
 #include "controller/plan/planner.h"
 #include "controller/preflight/network_plan.h"
 #include "controller/preflight/probe_plan.h"
@@ -68,7 +69,10 @@ void FindTwins(const Context& c, JobRun& job) {
   const auto& links = c.state().links;
   for (NodeRun& node : job.nodes) {
     const auto mine = links.find(node.host.host());
-    if (!node.absent.empty() || mine == links.end() || c.IsUp(node.host.host())) continue;
+    if (!node.absent.empty() || mine == links.end() || mine->second.hello.boot_id().empty() ||
+        c.IsUp(node.host.host())) {
+      continue;
+    }
     for (const NodeRun& other : job.nodes) {
       if (&other == &node || !c.IsUp(other.host.host())) continue;
       if (!SameWorker(mine->second.hello, links.at(other.host.host()).hello)) continue;
@@ -92,6 +96,7 @@ bool AllAnswered(const JobRun& job) {
 
 void SendProbes(Context& c, JobRun& job) {
   std::vector<bool> absent;
+  absent.reserve(job.nodes.size());
   for (const NodeRun& node : job.nodes) absent.push_back(!node.absent.empty());
   const auto nonce = static_cast<uint64_t>(c.now_ns()) ^ job.id;
   const auto network = preflight::NetworkProbes(job.spec, *job.plan, absent,
@@ -141,9 +146,10 @@ v1::Finding ToProto(const preflight::Finding& finding) {
   out.set_check(finding.check);
   out.set_severity(SeverityName(finding.severity));
   out.set_host(finding.host);
-  out.set_value(finding.value);
-  out.set_majority(finding.majority);
-  out.set_fix(finding.fix);
+  // The words of a command may be any bytes.
+  out.set_value(Printable(finding.value));
+  out.set_majority(Printable(finding.majority));
+  out.set_fix(Printable(finding.fix));
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include "controller/engine/flows.h"
 #include "controller/engine/outcome.h"
 #include "controller/engine/rank_spec.h"
+#include "controller/engine/text.h"
 
 namespace muster::engine {
 namespace {
@@ -260,14 +261,14 @@ void OnLinkLostInChecks(Context& c, JobRun& job, NodeRun& node, const absl::Stat
     return;
   }
   if (IsHopeless(why)) {
-    node.absent = std::string(why.message());
+    node.absent = Printable(std::string(why.message()));
     ContinueChecks(c, job);
     return;
   }
   if (!was_up) return;
   if (++job.breaks > kMostBreaks) {
-    node.absent =
-        absl::StrCat("its link breaks again and again (", std::string(why.message()), ")");
+    node.absent = absl::StrCat("its link breaks again and again (",
+                               Printable(std::string(why.message())), ")");
   }
   AskAnew(c, job);
   ContinueChecks(c, job);

@@ -23,8 +23,8 @@ namespace {
 // A host and how many ranks it takes; 0 = not said.
 using Slots = std::pair<std::string, uint32_t>;
 
-absl::Status Wrong(std::string text) {
-  return absl::InvalidArgumentError(std::move(text));
+absl::Status Wrong(const std::string& text) {
+  return absl::InvalidArgumentError(text);
 }
 
 std::vector<std::string> Words(const std::string& text) {

@@ -24,8 +24,8 @@ using Devices = std::vector<uint32_t>;
 // Index in the inventory -> devices; empty = all of the host.
 using Selection = std::map<int, Devices>;
 
-absl::Status Wrong(std::string text) {
-  return absl::InvalidArgumentError(std::move(text));
+absl::Status Wrong(const std::string& text) {
+  return absl::InvalidArgumentError(text);
 }
 
 std::vector<std::string_view> SplitAt(std::string_view text, char separator) {

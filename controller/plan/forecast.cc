@@ -43,7 +43,7 @@ Forecast MakeForecast(const v1::JobSpec& spec, const v1::Plan& plan,
   } else {
     out.device = MemoryOfHosts(plan);
   }
-  ModelReading reading = ReadModel(spec);
+  const ModelReading reading = ReadModel(spec);
   const Sizes sizes = SizesOf(plan);
   if (!reading.shape) {
     out.why_no_model = reading.why_not;
@@ -54,7 +54,7 @@ Forecast MakeForecast(const v1::JobSpec& spec, const v1::Plan& plan,
     out.why_no_model = *std::move(why);
     return out;
   }
-  out.model = std::move(reading.shape);
+  out.model = reading.shape;
   SplitLayers(*out.model, sizes.pp, sizes.vp, &out.split);
   out.why_no_memory = WhyNoMemory(spec, *out.model, sizes);
   if (!out.why_no_memory.empty()) return out;

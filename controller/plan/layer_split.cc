@@ -78,7 +78,7 @@ std::optional<std::string> SplitLayers(const ModelShape& m, uint32_t pp, uint32_
   if (auto wrong = uneven ? UnevenStages(m, pp, stages) : EvenStages(m, pp, stages)) return wrong;
   LayerSplit split;
   for (const uint32_t layers : stages) {
-    if (layers % vp != 0) {
+    if (layers % vp != 0 || (layers == 0 && vp > 1)) {
       return fmt::format("{} layers of a stage (PP {}) do not split evenly over VP {}", layers, pp,
                          vp);
     }

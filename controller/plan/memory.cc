@@ -2,37 +2,18 @@
 
 #include <algorithm>
 
+#include "controller/plan/widths.h"
+
 namespace muster::plan {
 namespace {
 
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-// cuBLAS and cuDNN workspaces (under 0.5 GiB) and the CUDA context (0.5 to 1 GiB), as seen on one
-// H200: docs/planning.md.
+// Assumed: cuBLAS and cuDNN workspaces under 0.5 GiB, the CUDA context 0.5 to 1 GiB.
 constexpr double kWorkspaces = 1.5 * kGiB;
 
 constexpr double kHalf = 2;       // bytes of bf16
 constexpr double kQuantised = 1;  // bytes of FP8
 constexpr double kFloat = 4;
-
-struct Widths {
-  double tokens;  // of a micro-batch on this rank, before sequence parallelism
-  double hidden;
-  double qkv;
-  double attention;
-  double heads;
-  double ffn;
-};
-
-Widths WidthsOf(const ModelShape& m, const Sizes& s) {
-  Widths w{};
-  w.tokens = double{static_cast<double>(m.seq)} * s.micro_batch / s.cp;
-  w.hidden = m.hidden;
-  w.heads = m.heads;
-  w.attention = static_cast<double>(m.heads) * m.head_dim;
-  w.qkv = w.attention + 2.0 * m.groups * m.head_dim;
-  w.ffn = m.ffn;
-  return w;
-}
 
 // The input of a layer, which is what full recomputation keeps.
 double LayerInputBytes(const ModelShape& m, const Sizes& s) {
@@ -53,7 +34,7 @@ double WholeLayerBytes(const ModelShape& m, const Sizes& s) {
 
   double replicated = 2 * kHalf * w.hidden + 2 * kFloat;  // two residuals, two norms' statistics
   replicated += unless(r.norms, 2 * operand * w.hidden);  // inputs of QKV and MLP
-  double split = kHalf * w.qkv;                           // after RoPE
+  double split = kHalf * w.Qkv();                         // after RoPE
   split += unless(r.attention, kHalf * w.attention + kFloat * w.heads);
   if (m.fp8) split += unless(r.attention_cast, kQuantised * w.attention);
   split += unless(r.mlp, kHalf * (m.gated ? 2 : 1) * w.ffn);

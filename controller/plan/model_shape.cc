@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "controller/plan/trainer_flags.h"
@@ -102,7 +103,8 @@ uint64_t ModelShape::PaddedVocab(uint32_t tensor_parallel) const {
 
 uint64_t ModelShape::Parameters() const {
   const uint64_t h = hidden;
-  return layers * (LayerParameters() + 2 * h) + (tied ? 1 : 2) * vocab * h + h;
+  const uint64_t tables = tied ? 1 : 2;
+  return layers * (LayerParameters() + 2 * h) + tables * vocab * h + h;
 }
 
 ModelReading ReadModel(const v1::JobSpec& spec) {

@@ -1,8 +1,10 @@
 #include "controller/plan/performance.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "controller/plan/memory.h"
+#include "controller/plan/widths.h"
 
 namespace muster::plan {
 namespace {
@@ -30,21 +32,6 @@ Link LinkOf(double size, double stride, double ranks_per_host, const Constants& 
   return {rate * kGiga, c.inter_host_us * kMicro, true};
 }
 
-// Sizes of one micro-batch on one rank.
-struct Widths {
-  double tokens, hidden, attention, keys, ffn;
-};
-
-Widths WidthsOf(const ModelShape& m, const Sizes& s) {
-  Widths w{};
-  w.tokens = static_cast<double>(m.seq) * s.micro_batch / s.cp;
-  w.hidden = m.hidden;
-  w.attention = static_cast<double>(m.heads) * m.head_dim;
-  w.keys = 2.0 * m.groups * m.head_dim;
-  w.ffn = m.ffn;
-  return w;
-}
-
 // Seconds of one layer for a micro-batch, forward and backward.
 struct LayerTime {
   double attention;
@@ -60,8 +47,7 @@ LayerTime TimeOfLayer(const ModelShape& m, const Sizes& s, const Constants& c) {
   const double attention = kPerMac * w.attention * m.seq * w.tokens / attention_rate;
   // Norms and residuals are split by sequence parallelism only; RoPE, casts and SwiGLU always.
   const double share = m.sequence_parallel ? s.tp : 1;
-  const double bytes =
-      w.tokens * (45 * w.hidden / share + (4 * (w.attention + w.keys) + 16 * w.ffn) / s.tp);
+  const double bytes = w.tokens * (45 * w.hidden / share + (4 * w.Qkv() + 16 * w.ffn) / s.tp);
   const double passes = kPasses + (m.recompute.full ? 1 : 0);
   LayerTime out{};
   out.attention = passes * attention;

@@ -127,7 +127,7 @@ std::string StartLine(const v1::RankSpec& rank, const Variables& shared,
                       const std::set<std::string>& secrets) {
   std::string out = fmt::format("start {}", rank.rank());
   for (const auto& [name, value] : VariablesOf(rank, secrets)) {
-    if (!shared.contains(name)) out += " " + ShellQuoted(name + "=" + value);
+    if (!shared.contains(name)) out += " " + ShellQuoted(fmt::format("{}={}", name, value));
   }
   out += " --";
   for (const std::string& word : rank.argv()) out += " " + ShellQuoted(word);

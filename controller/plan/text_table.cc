@@ -40,7 +40,7 @@ std::string NumberRanges(const std::vector<uint32_t>& numbers) {
 
 std::string RankList(const std::vector<uint32_t>& ranks) {
   constexpr size_t kFew = 8;
-  const std::string ranges = NumberRanges(ranks);
+  std::string ranges = NumberRanges(ranks);
   if (ranks.size() <= kFew || std::count(ranges.begin(), ranges.end(), ',') < 3) return ranges;
   return fmt::format("{}, {}, {} ... {} ({})", ranks[0], ranks[1], ranks[2], ranks.back(),
                      ranks.size());

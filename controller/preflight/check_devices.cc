@@ -39,6 +39,7 @@ std::string FixForTool(const std::string& error, const std::string& host) {
 
 std::string Holders(const v1::Device& device) {
   std::vector<std::string> texts;
+  texts.reserve(static_cast<size_t>(device.holders_size()));
   for (const v1::DeviceHolder& holder : device.holders()) {
     std::string who = absl::StrCat("pid ", holder.pid());
     if (holder.user().empty()) {
@@ -85,6 +86,7 @@ const char* MeaningOf(uint32_t xid) {
 
 void CheckDevices(const Nodes& nodes, const Options&, Findings& out) {
   std::vector<std::string> counts;
+  counts.reserve(nodes.size());
   for (const auto& node : nodes) {
     const int count = DevicesOf(node).size();
     counts.push_back(node.absent.empty() ? absl::StrCat(count, count == 1 ? " device" : " devices")
@@ -126,6 +128,7 @@ void CheckDeviceMemory(const Nodes& nodes, const Options&, Findings& out) {
       if (!used || (!node.devices.empty() && !Uses(node, device.index()))) continue;
       const std::string holders = Holders(device);
       std::vector<std::string> pids;
+      pids.reserve(static_cast<size_t>(device.holders_size()));
       for (const auto& holder : device.holders()) pids.push_back(absl::StrCat(holder.pid()));
       const bool most = 2 * device.memory_used_bytes() > device.memory_total_bytes();
       out.push_back(

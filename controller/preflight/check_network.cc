@@ -114,11 +114,11 @@ void CheckNetwork(const Nodes& nodes, const Options& options, Findings& out) {
 void CheckPort(const Nodes& nodes, const Options&, Findings& out) {
   if (nodes.empty() || nodes.front().probe.port_error().empty()) return;
   const std::string& error = nodes.front().probe.port_error();
-  const bool range = error.starts_with("no port of");
+  const bool taken = error.find("in use") != std::string::npos;
   out.push_back({"port", Severity::kError, nodes.front().host, error, "",
-                 range ? "end the programs that hold the ports, or give a wider --port-range"
-                       : "end the program that holds the port, or correct the head's addr= in the "
-                         "hostfile"});
+                 taken ? "end the program that holds the port, or choose others with --port-range "
+                         "FIRST-LAST"
+                       : "correct the head's addr= in the hostfile"});
 }
 
 }  // namespace muster::preflight

@@ -111,6 +111,7 @@ void CheckWorkingDir(const Nodes& nodes, const Options& options, Findings& out) 
 
 void CheckProgram(const Nodes& nodes, const Options& options, Findings& out) {
   std::vector<std::string> paths;
+  paths.reserve(nodes.size());
   for (const auto& node : nodes) paths.push_back(node.probe.program_path());
   const std::string majority = Majority(paths);
   for (const auto& node : nodes) {

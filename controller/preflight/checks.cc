@@ -93,6 +93,12 @@ std::vector<Finding> Check(const std::vector<NodeFacts>& nodes, const Options& o
   for (const auto& check : kChecks) {
     if (!options.skip.contains(check.name)) check.run(nodes, options, out);
   }
+  // Command lines of other programs may hold anything; a finding is one line.
+  for (auto& finding : out) {
+    std::replace_if(
+        finding.value.begin(), finding.value.end(), [](char c) { return c == '\n' || c == '\r'; },
+        ' ');
+  }
   std::stable_sort(out.begin(), out.end(),
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
   return out;

@@ -109,7 +109,7 @@ _muster() {
         --check-timeout) :; return ;;
       esac
       if [[ $cur == -* ]]; then
-        _muster_words '--help --hostfile --host --include --exclude --nnodes --nproc-per-node --transport --tp --pp --cp --vp --micro-batch --global-batch --num-microbatches --name --env --flag --grace --workdir --output --skip --port-range --check-timeout --verbose --json'
+        _muster_words '--help --hostfile --host --include --exclude --nnodes --nproc-per-node --transport --tp --pp --cp --vp --micro-batch --global-batch --num-microbatches --name --env --flag --grace --workdir --output --skip --port-range --check-timeout --verbose --deep --json'
       else
         _muster_files -f
       fi ;;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/config/words.h"
+#include "trainer/config/bytes.h"
 #include "trainer/config/error.h"
 
 namespace muster::config {
@@ -85,6 +86,19 @@ TEST(Resolve, ScheduleCountsSamples) {
   EXPECT_EQ(samples.sizes.lr_warmup_samples, 3);
   EXPECT_THAT(ErrorOf(by_samples + "--lr-warmup-iters 3"), HasSubstr("--lr-warmup-samples"));
   EXPECT_THAT(ErrorOf(by_samples + "--global-batch-size 16"), HasSubstr("less than one iteration"));
+}
+
+TEST(Bytes, NumbersWithUnits) {
+  EXPECT_EQ(ParseBytes("0"), 0);
+  EXPECT_EQ(ParseBytes("1024"), 1024);
+  EXPECT_EQ(ParseBytes("8GiB"), int64_t{8} << 30);
+  EXPECT_EQ(ParseBytes("8 gib"), int64_t{8} << 30);
+  EXPECT_EQ(ParseBytes("8g"), int64_t{8} << 30);
+  EXPECT_EQ(ParseBytes("1.5TB"), 1'500'000'000'000);
+  EXPECT_EQ(ParseBytes("512 KiB"), 512 << 10);
+  for (const char* wrong : {"", "GiB", "8 pigs", "-1", "8 GiBs", "1e30", "nan", "8X"}) {
+    EXPECT_FALSE(ParseBytes(wrong)) << wrong;
+  }
 }
 
 TEST(Resolve, Precision) {

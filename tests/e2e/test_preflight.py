@@ -77,7 +77,9 @@ def listen(hosts, k, port):
 def test_every_fault_is_named_and_nobody_else(checker):
     hosts = checker.hosts
     hosts.run("cut", 2, 5)
-    extra = [f"alias slots=1 addr={hosts.address(2)}", "dead slots=1 addr=10.255.255.1"]
+    second = f"{hosts.net}.9.2"
+    subprocess.run(["ip", "-n", hosts.name(2), "addr", "add", f"{second}/16", "dev", "eth0"], check=True)
+    extra = [f"alias slots=1 addr={second}", "dead slots=1 addr=10.255.255.1"]
     result = checker.check("--check-timeout", "4s", "--", sys.executable, "train.py", "--data", "data.bin",
                            extra=extra)
     assert result["cause"] == "preflight_failed" and result["code"] == 120 and result["hosts"] == 7

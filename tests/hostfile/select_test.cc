@@ -172,5 +172,21 @@ RC_GTEST_PROP(Select, IncludeAndExcludeAreHalves, ()) {
   RC_ASSERT(both.size() == total);
 }
 
+// Whatever is typed is taken or refused, and a refusal changes nothing.
+RC_GTEST_PROP(Select, AnyText, ()) {
+  const std::string text =
+      *rc::gen::container<std::string>(rc::gen::elementOf(std::string("ab01:,@[]-. \t\xc3")));
+  for (const auto& select : {Include, Exclude}) {
+    v1::Inventory inventory =
+        ParseHostfile("a slots=2\nb@a0 gpus=1,0\n[fd::1] slots=1\n").inventory;
+    const std::string before = inventory.SerializeAsString();
+    if (select(text, &inventory).ok()) {
+      RC_ASSERT(inventory.hosts_size() > 0);
+    } else {
+      RC_ASSERT(inventory.SerializeAsString() == before);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace muster::hostfile

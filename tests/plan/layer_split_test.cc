@@ -46,6 +46,10 @@ TEST(SplitLayers, FirstAndLastStage) {
   m.last_stage_layers.reset();
   m.first_stage_layers = 2;
   EXPECT_EQ(Split(m, 4, 2), (Counts{{1, 1}, {5, 5}, {5, 5}, {5, 5}}));
+  m.first_stage_layers = 31;
+  m.last_stage_layers = 1;
+  EXPECT_THAT(Wrong(m, 4, 1'000'000'000), HasSubstr("do not split evenly over VP 1000000000"));
+  m.last_stage_layers.reset();
   m.first_stage_layers = 40;
   EXPECT_THAT(Wrong(m, 2), HasSubstr("do not make up 32"));
 }

@@ -127,7 +127,9 @@ RC_GTEST_PROP(SizesProperty, SuggestedSlotCountsAreTheNearest, ()) {
     nearest.push_back(w);
     break;
   }
-  for (uint32_t w = world + 1; w < 200000; ++w) {
+  const uint32_t size = p.tp() * p.pp() * p.cp();
+  for (uint32_t w = world + 1; w <= kMaxWorld; ++w) {
+    if (w % size != 0) continue;  // cheaper than a refusal's text
     if (Fit(w, p, nullptr)) continue;
     nearest.push_back(w);
     break;

@@ -77,6 +77,14 @@ TEST(MakeProbe, WordsThatMayBeFiles) {
   EXPECT_THAT(probe.writable(), ElementsAre("/work/ckpt"));
 }
 
+TEST(MakeProbe, PathsOfAnyBytes) {
+  const auto probe = MakeProbe(
+      Spec(), PlanOf({"python3", "/\xff.py", "/\xed\xa0\x80/x", "/\xc3\xa4/x", "/\xe4\xb8\xad/x"}),
+      1);
+  EXPECT_THAT(probe.readable(), IsEmpty());
+  EXPECT_THAT(probe.optional_files(), ElementsAre("/\xc3\xa4/x", "/\xe4\xb8\xad/x"));
+}
+
 TEST(MakeProbe, PortsOfTheRange) {
   v1::JobSpec spec = Spec();
   spec.mutable_port_range()->set_first(29500);

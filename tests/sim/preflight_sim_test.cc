@@ -60,11 +60,11 @@ TEST(PreflightSim, ThreeHundredWithADeadAndAStalledHost) {
 }
 
 TEST(PreflightSim, AJobIsRefusedWithTheSameFindings) {
+  const TempDir output;  // before the cluster, which writes into it to its end
   SimCluster cluster({.dead = {"n002"}});
   v1::JobSpec spec = SimCluster::Spec(4, milliseconds(1'000));
   spec.add_command("train");
   spec.set_working_dir("/work");
-  const TempDir output;
   spec.set_output_root(output.path());
   const auto submitted = cluster.controller().Submit(spec);
   ASSERT_TRUE(submitted.ok()) << submitted.status();

@@ -90,8 +90,35 @@ TEST(OrderedPool, AtMostAFewItemsAreInFlight) {
     return true;
   };
   RunPool(read, Workers(2, [](int& i) { return i; }), [&](int) { --in_flight; });
-  // One more being read, one being written.
-  EXPECT_LE(most, static_cast<int>(2 * Pool::kItemsPerWorker + 2));
+  // One more being read.
+  EXPECT_LE(most, static_cast<int>(2 * Pool::kItemsPerWorker + 1));
+}
+
+// Weights 0 .. 9; what is in flight weighs at most 12, and a heavy item is alone.
+TEST(OrderedPool, BoundsTheWeightInFlight) {
+  constexpr int kMax = 12;
+  constexpr int kHeavy = 100;
+  const auto weigh = [](int i) { return static_cast<size_t>(i % 50 == 0 ? kHeavy : i % 10); };
+  std::atomic<int> working = 0;
+  std::atomic<int> most = 0;
+  std::vector<int> got;
+  const auto work = [&](int& i) {
+    const int weight = static_cast<int>(weigh(i));
+    const int now = working += weight;
+    if (weight == kHeavy) {
+      EXPECT_EQ(now, kHeavy);
+    } else {
+      int seen = most;
+      while (now > seen && !most.compare_exchange_weak(seen, now)) {
+      }
+    }
+    working -= weight;
+    return i;
+  };
+  Pool::Run(
+      CountTo(2000), Workers(4, work), [&got](int i) { got.push_back(i); }, weigh, kMax);
+  EXPECT_LE(most, kMax);
+  EXPECT_EQ(got.size(), 2000U);
 }
 
 }  // namespace

@@ -94,6 +94,15 @@ def test_tiktoken_files_are_megatrons(name, corpus, pattern, tiktoken_flags, cor
     check_sums(tmp_path, name)
 
 
+def test_sentencepiece_files_are_megatrons(corpora, tmp_path):
+    done = run(
+        "--input", corpora / "corpus.jsonl", "--output-prefix", tmp_path / "corpus_spm", "--append-eod",
+        "--tokenizer-type", "SentencePieceTokenizer", "--tokenizer-model", GOLDEN / "megatron/data/spm2000.model",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    check_sums(tmp_path, "corpus_spm")
+
+
 def golden_tokens(name):
     cases = [json.loads(line) for line in (GOLDEN / "megatron/tokens.jsonl").open()]
     return [case for case in cases if case["tokenizer"] == name]
@@ -165,6 +174,12 @@ def test_mistakes_on_the_command_line(tmp_path):
         (["--input", "x", "--output-prefix", "y", *TINY, "--workers", "100000"], "--workers 100000: at most 1024"),
         (["--input", "x", "--output-prefix", "y", *TINY, "--partitions", "2000"], "--partitions 2000: at most 1024"),
         (["--input", "x", "--output-prefix", "y", *TINY, "--input-format", "txt"], "did you mean 'text'"),
+        (["--find-optimal-num-workers"], "--find-optimal-num-workers is not needed here"),
+        (["--input", "x", "--output-prefix", "y", *TINY, "--json-keys", "a", "a"], "--json-keys names a key twice"),
+        (["--input", "-", "-", "--output-prefix", "y", *TINY], "one stdin"),
+        (["--input", "x", "--output-prefix", "y", *TINY, "--keep-newlines"], "--keep-newlines needs --split-sentences"),
+        (["--input", "x", "--output-prefix", "y", *TINY, "--on-error", "skp"], "did you mean 'skip'"),
+        (["--input", "x", "--output-prefix", "y", *TINY, "--progress", "bars"], "did you mean 'bar'"),
         (["tokenize", "--tokenizer-typ", "x"], "did you mean '--tokenizer-type'"),
     ]:
         done = run(*args, cwd=tmp_path)

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/data/golden.h"
+#include "trainer/data/data_error.h"
 
 namespace muster::tools {
 namespace {
@@ -63,6 +64,58 @@ TEST_F(TextChunksTest, TextIsCutBetweenDocumentsOnly) {
                   chunk.bytes.view().ends_with("\n\r\n"));
     }
     EXPECT_EQ(all, input);
+  }
+}
+
+TEST_F(TextChunksTest, ReadingGoesOnFromTheEndOfAnyChunk) {
+  std::vector<std::string> paths;
+  for (const std::string text : {"a\nbb\r\nccc\rd", "", "\n\ne\n", "f"}) {
+    paths.push_back((folder_.path() / std::to_string(paths.size())).string());
+    data::testing::WriteFile(paths.back(), text);
+  }
+  const ChunkOptions options{.target = 2};
+  const auto read_from = [&](const InputPosition& start) {
+    std::vector<std::pair<InputPosition, std::string>> chunks;
+    ChunkReader reader(paths, options, start);
+    for (Chunk chunk; reader.Next(chunk);) {
+      std::string lines = std::to_string(chunk.file) + "/" + std::to_string(chunk.first_index);
+      for (const Line& line : SplitLines(chunk)) {
+        lines += " " + std::to_string(line.number) + ":" + std::string(line.text);
+      }
+      chunks.emplace_back(chunk.end, lines);
+    }
+    return chunks;
+  };
+  const auto whole = read_from({});
+  ASSERT_GT(whole.size(), 5U);
+  EXPECT_EQ(whole.back().second, "3/7 1:f");
+  for (size_t i = 0; i < whole.size(); ++i) {
+    const auto rest = read_from(whole[i].first);
+    const std::vector expected(whole.begin() + static_cast<std::ptrdiff_t>(i) + 1, whole.end());
+    EXPECT_EQ(rest, expected) << i;
+  }
+}
+
+TEST_F(TextChunksTest, LinesThatAreTooLongAreDroppedOrRefused) {
+  const std::string path = (folder_.path() / "in").string();
+  const std::string longer(100, 'x');
+  for (const std::string end : {"\n", "\r", "\r\n"}) {
+    data::testing::WriteFile(path, "a" + end + longer + end + "b" + end + longer);
+    for (size_t target = 1; target < 12; ++target) {
+      ChunkOptions options{.target = target, .max_document = 20, .drop_long = true};
+      std::string seen;
+      ChunkReader reader({path}, options);
+      for (Chunk chunk; reader.Next(chunk);) {
+        if (!chunk.problem.empty()) seen += std::to_string(chunk.first_line) + ":long ";
+        for (const Line& line : SplitLines(chunk)) {
+          seen += std::to_string(line.number) + ":" + std::string(line.text) + " ";
+        }
+      }
+      EXPECT_EQ(seen, "1:a 2:long 3:b 4:long ") << target;
+      options.drop_long = false;
+      ChunkReader strict({path}, options);
+      EXPECT_THROW(for (Chunk chunk; strict.Next(chunk);){}, data::DataError);
+    }
   }
 }
 

@@ -2,10 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -27,12 +27,7 @@ class MappedBin : public BinReader {
     return file_.data() + offset;
   }
 
-  void Prefetch(int64_t offset, int64_t count) const override {
-    static const int64_t page = ::sysconf(_SC_PAGESIZE);
-    const int64_t begin = offset / page * page;
-    ::madvise(const_cast<uint8_t*>(file_.data()) + begin,
-              static_cast<size_t>(offset + count - begin), MADV_WILLNEED);
-  }
+  void Prefetch(int64_t offset, int64_t count) const override { file_.Prefetch(offset, count); }
 
  private:
   MappedFile file_;

@@ -8,13 +8,13 @@
 
 #include "trainer/data/data_error.h"
 #include "trainer/data/parallel_for.h"
-#include "trainer/data/token_decode.h"
+#include "trainer/data/token_loops.h"
 
 namespace muster::data {
 namespace {
 
 // Entries of each array that opening looks at.
-constexpr int64_t kSampledEntries = 1024;
+constexpr int64_t kSampledEntries = 256;
 
 }  // namespace
 
@@ -102,13 +102,20 @@ void IndexedDataset::CheckEnds() const {
 }
 
 void IndexedDataset::CheckSome() const {
-  const auto sampled = [](int64_t count, auto check) {
+  const auto for_some = [](int64_t count, auto use) {
     const int64_t steps = std::min(count, kSampledEntries);
-    for (int64_t k = 0; k < steps; ++k) check(count / steps * k);
-    if (count > 0) check(count - 1);
+    for (int64_t k = 0; k < steps; ++k) use(count / steps * k);
+    if (count > 0) use(count - 1);
   };
-  sampled(lengths_.size(), [this](int64_t i) { CheckSequence(i); });
-  sampled(num_documents(), [this](int64_t d) { SequencesOf(d); });
+  // All pages at once from a cold disk, instead of one after the other.
+  for_some(lengths_.size(), [this](int64_t i) {
+    index_.Prefetch(kIndexHeaderBytes + 4 * i, 4);
+    index_.Prefetch(OffsetOf(starts_) + 8 * i, 8);
+  });
+  for_some(num_documents(),
+           [this](int64_t d) { index_.Prefetch(OffsetOf(documents_) + 8 * d, 16); });
+  for_some(lengths_.size(), [this](int64_t i) { CheckSequence(i); });
+  for_some(num_documents(), [this](int64_t d) { SequencesOf(d); });
 }
 
 void IndexedDataset::CheckAll(int threads) const {

@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <cstring>
 
-// Megatron's .idx, little endian, shared by reader and writer. docs/data.md draws it byte by byte.
+// Megatron's .idx, little endian, shared by reader and writer. docs/formats.md draws it byte by
+// byte.
 
 namespace muster::data {
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -33,6 +34,12 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   return *this;
+}
+
+void MappedFile::Prefetch(int64_t offset, int64_t count) const {
+  static const int64_t page = ::sysconf(_SC_PAGESIZE);
+  const int64_t begin = offset / page * page;
+  ::madvise(data_ + begin, static_cast<size_t>(offset + count - begin), MADV_WILLNEED);
 }
 
 MappedFile::~MappedFile() {

@@ -21,6 +21,8 @@ class MappedFile {
 
   const uint8_t* data() const { return data_; }
   int64_t size() const { return size_; }
+  // Asks the system to read these bytes from disk. Never fails, never waits.
+  void Prefetch(int64_t offset, int64_t count) const;
 
  private:
   uint8_t* data_ = nullptr;

@@ -6,8 +6,8 @@
 namespace muster::data {
 
 // A permutation of 0 .. size that is computed, not stored: the k-th element in constant time and
-// memory. It is defined by size, seed and epoch alone (docs/data.md, "streamed-1"), so every rank
-// has the same and nothing need be saved. A value; any thread.
+// memory. It is defined by size, seed and epoch alone (docs/datasets.md, "streamed-1"), so every
+// rank has the same and nothing need be saved. A value; any thread.
 class Permutation {
  public:
   // size >= 1.

@@ -3,10 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "trainer/data/data_error.h"
+#include "trainer/data/token_loops.h"
 
 namespace muster::data {
+namespace {
+
+constexpr int64_t kNoToken = std::numeric_limits<int64_t>::min();
+
+}  // namespace
 
 void SampleReader::Start(Sample& sample) {
   sample.attention_starts.clear();
@@ -24,14 +31,13 @@ int64_t SampleReader::Append(int64_t sequence, int64_t offset, int64_t used, int
   if (rules_.inter_document_masking && new_document && count > 0 && used > 0 && used < inputs) {
     sample.attention_starts.push_back(static_cast<int32_t>(used));
   }
-  if (rules_.vocab_size <= 0) return used + count;
-  for (int64_t i = 0; i < count; ++i) {
-    if (out[i] < 0 || out[i] >= rules_.vocab_size) {
-      throw DataError(
-          fmt::format("{}: token {} is not below the vocabulary size {}: another tokenizer wrote "
-                      "these files, or --vocab-size is too small",
-                      store_.Where(sequence, offset + i), out[i], rules_.vocab_size));
-    }
+  if (rules_.vocab_size > 0 && !AllBelow({out, static_cast<size_t>(count)}, rules_.vocab_size)) {
+    const auto wrong = std::find_if(out, out + count,
+                                    [this](int64_t t) { return t < 0 || t >= rules_.vocab_size; });
+    throw DataError(
+        fmt::format("{}: token {} is not below the vocabulary size {}: another tokenizer wrote "
+                    "these files, or --vocab-size is too small",
+                    store_.Where(sequence, offset + (wrong - out)), *wrong, rules_.vocab_size));
   }
   return used + count;
 }
@@ -39,23 +45,30 @@ int64_t SampleReader::Append(int64_t sequence, int64_t offset, int64_t used, int
 void SampleReader::Finish(int64_t used, Sample& sample) const {
   const std::span<int64_t> tokens = sample.tokens;
   std::fill(tokens.begin() + used, tokens.end(), rules_.pad);
-  const size_t inputs = sample.loss_mask.size();
-  for (size_t i = 0; i < inputs; ++i) {
-    const bool after_eod = rules_.eod_mask_loss && tokens[i] == rules_.eod;
-    sample.loss_mask[i] = after_eod || tokens[i + 1] == rules_.pad ? 0.0F : 1.0F;
+  // A checked token is never negative, so padding below 0 stands behind the others only.
+  const bool only_behind = rules_.pad < 0 && rules_.vocab_size > 0;
+  if (only_behind && !rules_.eod_mask_loss) {
+    const auto last_label = sample.loss_mask.begin() + std::max<int64_t>(used - 1, 0);
+    std::fill(sample.loss_mask.begin(), last_label, 1.0F);
+    std::fill(last_label, sample.loss_mask.end(), 0.0F);
+  } else {
+    MaskLabels(tokens, rules_.eod_mask_loss ? rules_.eod : kNoToken, rules_.pad, sample.loss_mask);
   }
   if (rules_.inter_document_masking) {
     sample.position_starts = sample.attention_starts;
   } else if (rules_.reset_position_ids || rules_.reset_attention_mask) {
-    for (size_t i = 0; i + 1 < inputs; ++i) {
-      if (tokens[i] != rules_.eod) continue;
+    // The last input's document has nothing after it here.
+    const auto inputs = tokens.first(sample.loss_mask.size() - 1);
+    const auto size = static_cast<int64_t>(inputs.size());
+    for (int64_t i = FindToken(inputs, 0, rules_.eod); i < size;
+         i = FindToken(inputs, i + 1, rules_.eod)) {
       const auto start = static_cast<int32_t>(i + 1);
       if (rules_.reset_position_ids) sample.position_starts.push_back(start);
       if (rules_.reset_attention_mask) sample.attention_starts.push_back(start);
     }
   }
   // The embedding must be able to look padding up.
-  std::replace(tokens.begin(), tokens.end(), rules_.pad, int64_t{0});
+  std::replace(tokens.begin() + (only_behind ? used : 0), tokens.end(), rules_.pad, int64_t{0});
 }
 
 }  // namespace muster::data

@@ -9,8 +9,8 @@
 #include "trainer/data/periodic_blend.h"
 #include "trainer/data/sample_source.h"
 
-// `--index-order streamed`: shuffled samples without an index in memory. docs/data.md defines the
-// order; its version is kStreamedOrder, and a change of the order needs a new one.
+// `--index-order streamed`: shuffled samples without an index in memory. docs/datasets.md defines
+// the order; its version is kStreamedOrder, and a change of the order needs a new one.
 
 namespace muster::data {
 

@@ -136,7 +136,7 @@ class Checker {
   template <typename Token>
   void NameTokens(std::span<const Token> tokens, int64_t offset) {
     for (size_t i = 0; i < tokens.size(); ++i) {
-      const auto token = static_cast<int64_t>(tokens[i]);
+      const int64_t token{tokens[i]};
       if (token >= 0 && (!options_.vocab_size || token < *options_.vocab_size)) continue;
       const int64_t number = offset / static_cast<int64_t>(sizeof(Token)) + static_cast<int64_t>(i);
       const std::string reason =

@@ -110,7 +110,7 @@ class Run {
       works.push_back([encoder](Chunk& chunk) { return encoder->Encode(chunk); });
     }
     Pool::Run([this](Chunk& chunk) { return reader_.Next(chunk); }, works,
-              [this](EncodedChunk chunk) { Write(chunk); },
+              [this](const EncodedChunk& chunk) { Write(chunk); },
               [](const Chunk& chunk) { return chunk.bytes.size(); }, kMaxInFlight);
   }
 

@@ -115,6 +115,19 @@ ProgressStyle ParseProgress(const std::string& word) {
                                 {"none", ProgressStyle::kNone}});
 }
 
+// Megatron's search for a good number of workers.
+void RefuseSearch(const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    for (const char* flag : {"--find-optimal-num-workers", "--workers-to-check", "--max-documents",
+                             "--performance-dir"}) {
+      if (!word.starts_with(flag)) continue;
+      throw UsageError(std::string(flag) +
+                       " is not needed here: leave it out; all cores are used, and the output does "
+                       "not depend on --workers");
+    }
+  }
+}
+
 void CheckInput(const std::vector<std::string>& input) {
   if (input.empty()) throw UsageError("--input FILE is missing; see --help");
   if (std::count(input.begin(), input.end(), "-") > 1) throw UsageError("--input - - : one stdin");
@@ -196,6 +209,7 @@ void PrintResult(const Arguments& args, const PreprocessOptions& options,
 
 int RunPreprocess(const std::vector<std::string>& words) {
   Arguments args;
+  RefuseSearch(words);
   RunIdentity identity;
   identity.flags = MakeFlags(&args).ParseNoting(words);
   for (const std::string& name : NeutralFlags()) identity.flags.erase(name);

@@ -89,7 +89,7 @@ std::string FindPunktModel(const std::string& language) {
   const bool is_name = !language.empty() && language.find_first_of("/.") == std::string::npos;
   std::string searched;
   for (const std::string& folder : DataFolders()) {
-    const std::string model = folder + "/tokenizers/punkt_tab/" + language;
+    std::string model = fmt::format("{}/tokenizers/punkt_tab/{}", folder, language);
     if (is_name && std::filesystem::is_directory(model)) return model;
     searched += "\n  " + model;
   }

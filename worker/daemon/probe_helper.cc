@@ -98,9 +98,15 @@ void ProbeHelper::Start(Running& running, const v1::Probe& probe) {
   std::vector<std::string> words = {"musterd", "--answer-probe", options_.state_dir,
                                     std::to_string(options_.fake_devices)};
   std::vector<std::string> variables;
-  for (const auto& [name, value] : options_.environment) variables.push_back(name + "=" + value);
+  variables.reserve(options_.environment.size());
+  for (const auto& [name, value] : options_.environment) {
+    variables.push_back(name);
+    variables.back().append("=").append(value);
+  }
   std::vector<char*> argv;
   std::vector<char*> envp;
+  argv.reserve(words.size() + 1);
+  envp.reserve(variables.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   for (std::string& variable : variables) envp.push_back(variable.data());
   argv.push_back(nullptr);
@@ -141,6 +147,7 @@ void ProbeHelper::Read(const std::shared_ptr<Running>& running) {
       size = size << 8 | static_cast<unsigned char>(text[i]);
     const bool whole = has_size && text.size() - facts::kAnswerHeaderBytes >= size;
     if (n > 0 && !whole && text.size() <= kMaxAnswer) continue;
+    if (n == 0) running->pid = 0;  // gone, and its number may be another's by now
     v1::ProbeResult result;
     if (!whole || size > kMaxAnswer ||
         !result.ParseFromArray(text.data() + facts::kAnswerHeaderBytes, static_cast<int>(size))) {
@@ -154,13 +161,13 @@ void ProbeHelper::Read(const std::shared_ptr<Running>& running) {
 }
 
 void ProbeHelper::Finish(const std::shared_ptr<Running>& running, v1::ProbeResult result) {
-  const auto keep = running;
   reactor_.Cancel(running->limit);
   if (running->output) reactor_.Unwatch(running->output.get());
   running->output.reset();
   if (running->pid > 0) kill(running->pid, SIGKILL);
-  std::erase(running_, keep);
-  keep->done(std::move(result));
+  const Done done = std::move(running->done);
+  std::erase(running_, running);  // the caller's callback still has it
+  done(std::move(result));
 }
 
 }  // namespace muster::worker

@@ -69,6 +69,7 @@ void AskPaths(Questions& questions, const InquiryPtr& inquiry, std::vector<std::
     questions.Ask(
         [mine, look, add]() -> Questions::Answer {
           std::vector<Fact> facts;
+          facts.reserve(mine.size());
           for (const std::string& path : mine) facts.push_back(look(path));
           return [facts, add] {
             for (const Fact& fact : facts) add(fact);

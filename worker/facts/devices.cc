@@ -18,7 +18,7 @@ std::string Join(const std::vector<std::string>& words) {
 ToolOutput Query(const std::string& tool, std::vector<std::string>& fields,
                  const Environment& environment, TimePoint deadline) {
   while (true) {
-    const ToolOutput output =
+    ToolOutput output =
         RunTool({tool, "--query-gpu=" + Join(fields), "--format=csv,noheader,nounits"}, environment,
                 deadline);
     if (output.exit_code == 0 || fields.size() <= 1) return output;

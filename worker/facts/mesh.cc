@@ -189,13 +189,11 @@ class Mesh {
     attempt.reply.clear();
     attempt.began = SteadyClock::now();
     attempt.fd.reset(socket(to.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!attempt.fd) {
-      Fail(attempt, std::strerror(errno));
-    } else if (connect(attempt.fd.get(), reinterpret_cast<const sockaddr*>(&to.storage), to.size) !=
-                   0 &&
-               errno != EINPROGRESS) {
-      Fail(attempt, std::strerror(errno));
-    }
+    const bool failed =
+        !attempt.fd ||
+        (connect(attempt.fd.get(), reinterpret_cast<const sockaddr*>(&to.storage), to.size) != 0 &&
+         errno != EINPROGRESS);
+    if (failed) Fail(attempt, std::strerror(errno));
   }
 
   static void Fail(Attempt& attempt, const std::string& error) {

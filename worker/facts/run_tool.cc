@@ -47,9 +47,15 @@ bool Open(Pipe& out) {
 int Spawn(const std::string& program, std::vector<std::string>& words,
           const Environment& environment, int out, int err, pid_t& pid) {
   std::vector<std::string> variables;
-  for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
+  variables.reserve(environment.size());
+  for (const auto& [name, value] : environment) {
+    variables.push_back(name);
+    variables.back().append("=").append(value);
+  }
   std::vector<char*> argv;
   std::vector<char*> envp;
+  argv.reserve(words.size() + 1);
+  envp.reserve(variables.size() + 1);
   for (std::string& word : words) argv.push_back(word.data());
   for (std::string& variable : variables) envp.push_back(variable.data());
   argv.push_back(nullptr);
