@@ -58,7 +58,10 @@ class CpuEngine : public Engine {
 
   int64_t step_count() const override { return optimizer_->step_count(); }
   void set_step_count(int64_t count) override { optimizer_->set_step_count(count); }
-  State Fetch() override { return {model_.parameters(), optimizer_->State(), model_.fp8_state()}; }
+  State Fetch(Contents contents) override {
+    if (contents == Contents::kWeights) return {model_.parameters(), {}, {}};
+    return {model_.parameters(), optimizer_->State(), model_.fp8_state()};
+  }
   void Store(const State&) override {}  // live views
 
  private:

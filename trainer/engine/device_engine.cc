@@ -73,7 +73,7 @@ class DeviceEngine : public Engine {
   int64_t step_count() const override { return optimizer_.step_count(); }
   void set_step_count(int64_t count) override { optimizer_.set_step_count(count); }
 
-  State Fetch() override {
+  State Fetch(Contents contents) override {
     State state;
     for (const Weight& weight : model_.weights().all()) {
       const auto fetch = [&](Weights::Part part) {
@@ -84,10 +84,13 @@ class DeviceEngine : public Engine {
       const std::string& name = weight.spec.name;
       state.parameters.push_back({name, fetch(Weights::Part::kValue), at::Tensor(),
                                   weight.spec.decoupled_lr, weight.spec.shape.size() > 1});
+      if (contents == Contents::kWeights) continue;
       state.optimizer.emplace_back(name + ".exp_avg", fetch(Weights::Part::kExpAvg));
       state.optimizer.emplace_back(name + ".exp_avg_sq", fetch(Weights::Part::kExpAvgSq));
     }
-    if (model_.scaler() != nullptr) state.fp8 = model_.scaler()->Fetch();
+    if (contents == Contents::kAll && model_.scaler() != nullptr) {
+      state.fp8 = model_.scaler()->Fetch();
+    }
     return state;
   }
 
@@ -98,11 +101,13 @@ class DeviceEngine : public Engine {
         model_.weights().Upload(weight, part, tensor.const_data_ptr<float>());
       };
       store(Weights::Part::kValue, state.parameters.at(i).value);
-      store(Weights::Part::kExpAvg, state.optimizer.at(2 * i).second);
-      store(Weights::Part::kExpAvgSq, state.optimizer.at(2 * i + 1).second);
+      if (!state.optimizer.empty()) {
+        store(Weights::Part::kExpAvg, state.optimizer.at(2 * i).second);
+        store(Weights::Part::kExpAvgSq, state.optimizer.at(2 * i + 1).second);
+      }
       ++i;
     }
-    if (model_.scaler() != nullptr) model_.scaler()->Store(state.fp8);
+    if (!state.fp8.empty()) model_.scaler()->Store(state.fp8);
     model_.weights().Convert();
   }
 

@@ -22,6 +22,9 @@ struct Sums {
   double tokens = 0;  // unmasked
 };
 
+// How much of the state is wanted on the host.
+enum class Contents { kWeights, kAll };
+
 // What a checkpoint keeps, on the host: fp32 (fp64 in fp64 runs). Perhaps views of the engine's own
 // tensors, perhaps copies: whoever changes them calls Engine::Store.
 struct State {
@@ -61,8 +64,9 @@ class Engine {
   // Optimizer steps taken.
   virtual int64_t step_count() const = 0;
   virtual void set_step_count(int64_t count) = 0;
-  virtual State Fetch() = 0;
-  // `state` came from Fetch, its tensors changed in place.
+  // `optimizer` and `fp8` stay empty for kWeights.
+  virtual State Fetch(Contents contents) = 0;
+  // `state` came from Fetch, its tensors changed in place. What it leaves out stays as it is.
   virtual void Store(const State& state) = 0;
 
   // The GPU's energy counter in joules; negative where there is none.

@@ -13,8 +13,8 @@ namespace muster::kernels {
 void SwigluForwardFp8(int64_t rows, int64_t ffn, const Bfloat16* gate_up, const Fp8Output& y);
 
 // dgate_up [rows, 2 ffn], one tensor with one scale, from dy [rows, ffn]. `y_again`: y itself once
-// more, as the forward gave it with the same scale (for the weight's gradient, so that nobody has
-// to keep it); all its pointers null: not wanted.
+// more, in e4m3, as the forward gave it with the same scale (for the weight's gradient, so that
+// nobody has to keep it); all its pointers null: not wanted.
 void SwigluBackwardFp8(int64_t rows, int64_t ffn, const Bfloat16* dy, const Bfloat16* gate_up,
                        const Fp8Output& dgate_up, const Fp8Output& y_again);
 

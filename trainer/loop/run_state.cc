@@ -156,7 +156,7 @@ bool ResumeFrom(Run& run, Start& start) {
   const auto progress = ShareProgress(run, search.found);
   if (!progress) return false;
 
-  engine::State state = run.engine->Fetch();
+  engine::State state = run.engine->Fetch(engine::Contents::kAll);
   std::vector<NamedTensor> tensors = WeightTensors(state);
   const bool whole = !c.finetune;
   if (whole && !c.no_load_optim) Append(tensors, OptimizerTensors(state));
@@ -172,7 +172,7 @@ bool ResumeFrom(Run& run, Start& start) {
 }
 
 void LoadHuggingFace(Run& run) {
-  engine::State state = run.engine->Fetch();
+  engine::State state = run.engine->Fetch(engine::Contents::kWeights);
   OnFirstRank(run, "load the Hugging Face folder", [&] {
     const checkpoint::HfFolder folder(run.config().load_hf);
     if (run.config().model.untie_embeddings_and_output_weights &&
@@ -220,7 +220,8 @@ std::string SaveState(Run& run, const checkpoint::Progress& progress) {
     if (run.line.Given(flag.name))
       index.arguments[std::string(flag.name)] = config::ValueText(flag, c);
   }
-  const engine::State state = run.IsFirstRank() ? run.engine->Fetch() : engine::State{};
+  const engine::State state =
+      run.IsFirstRank() ? run.engine->Fetch(engine::Contents::kAll) : engine::State{};
   std::vector<NamedTensor> tensors = WeightTensors(state);
   if (!c.no_save_optim) Append(tensors, OptimizerTensors(state));
   Append(tensors, Fp8Tensors(state));
@@ -236,8 +237,9 @@ void SaveHuggingFace(Run& run) {
     const bool fp64 = c.model.params_dtype == config::DType::kFp64;
     const char* const dtype = bf16 ? "bfloat16" : fp64 ? "float64" : "float32";
     std::vector<NamedTensor> tensors;
-    for (auto& [name, tensor] : model::ToHf(c.model, run.engine->Fetch().parameters,
-                                            model::HfKind::kWeights, c.vocab_size)) {
+    for (auto& [name, tensor] :
+         model::ToHf(c.model, run.engine->Fetch(engine::Contents::kWeights).parameters,
+                     model::HfKind::kWeights, c.vocab_size)) {
       tensors.push_back({name, bf16 ? tensor.to(at::kBFloat16) : tensor});
     }
     checkpoint::WriteHfFolder(c.save_hf,
