@@ -93,6 +93,31 @@ void CheckCollectives(Communicator& comm) {
   EXPECT_TRUE(at::equal(slice, at::arange(6, at::kFloat).narrow(0, 2 * comm.rank(), 2).mul(3)));
 }
 
+void CheckMessages(Communicator& comm) {
+  const int64_t next = (comm.rank() + 1) % comm.size();
+  const int64_t before = (comm.rank() + comm.size() - 1) % comm.size();
+  // A ring, with messages that no buffer on the way can hold.
+  const at::Tensor sent = at::full({1 << 20}, static_cast<double>(comm.rank()), at::kFloat);
+  at::Tensor got = at::zeros({1 << 20}, at::kFloat);
+  comm.SendReceive(sent, next, got, before);
+  EXPECT_TRUE(at::equal(got, at::full({1 << 20}, static_cast<double>(before), at::kFloat)));
+  // Two ranks alone, in the order of the calls.
+  if (comm.rank() > 1) return;
+  for (int64_t i = 0; i < 5; ++i) {
+    at::Tensor message = at::full({i + 1}, i, at::kLong);
+    if (comm.rank() == 0) {
+      comm.Send(message, 1);
+    } else {
+      comm.Receive(message.zero_(), 0);
+      EXPECT_TRUE(at::equal(message, at::full({i + 1}, i, at::kLong)));
+    }
+  }
+}
+
+TEST(Gloo, Messages) {
+  RunRanks(3, {}, CheckMessages);
+}
+
 TEST(Gloo, Collectives) {
   RunRanks(3, {}, CheckCollectives);
 }
@@ -194,6 +219,8 @@ TEST(SingleRank, CollectivesAreTheIdentity) {
   EXPECT_TRUE(at::equal(x, y));
   at::Tensor z = at::zeros({4});
   comm.ReduceScatter(z, y);
+  EXPECT_TRUE(at::equal(z, x));
+  comm.SendReceive(x, 0, z.zero_(), 0);
   EXPECT_TRUE(at::equal(z, x));
 }
 

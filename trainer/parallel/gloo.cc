@@ -27,6 +27,9 @@ void RequireContiguous(const at::Tensor& tensor) {
   if (!tensor.is_contiguous()) throw std::invalid_argument("a collective needs contiguous tensors");
 }
 
+// Messages of a pair are matched by their order alone.
+constexpr int kTag = 0;
+
 c10d::ReduceOp ToC10d(ReduceOp op) {
   return op == ReduceOp::kMax ? c10d::ReduceOp::MAX : c10d::ReduceOp::SUM;
 }
@@ -71,9 +74,33 @@ class Gloo : public Communicator {
     Run("reduce-scatter", [&] { return group_->_reduce_scatter_base(output, input); });
   }
 
+  void Send(at::Tensor tensor, int64_t to) override {
+    RequireContiguous(tensor);
+    Run("send", [&] { return StartSend(tensor, to); });
+  }
+
+  void Receive(at::Tensor tensor, int64_t from) override {
+    RequireContiguous(tensor);
+    Run("receive", [&] { return StartReceive(tensor, from); });
+  }
+
+  void SendReceive(at::Tensor sent, int64_t to, at::Tensor received, int64_t from) override {
+    RequireContiguous(sent);
+    RequireContiguous(received);
+    c10::intrusive_ptr<c10d::Work> sending;
+    Run("receive", [&] {
+      auto receiving = StartReceive(received, from);
+      sending = StartSend(sent, to);
+      return receiving;
+    });
+    Run("send", [&] { return sending; });
+  }
+
   void Barrier() override {
     Run("barrier", [&] { return group_->barrier(); });
   }
+
+  void Synchronize() override {}
 
  private:
   template <class Start>
@@ -85,6 +112,15 @@ class Gloo : public Communicator {
           "{} of rank {} of {} failed: {} (a peer has ended, or did not answer in time)", what,
           rank(), size(), FirstLine(error)));
     }
+  }
+
+  c10::intrusive_ptr<c10d::Work> StartSend(const at::Tensor& tensor, int64_t to) {
+    std::vector<at::Tensor> tensors = {tensor};
+    return group_->send(tensors, static_cast<int>(to), kTag);
+  }
+  c10::intrusive_ptr<c10d::Work> StartReceive(const at::Tensor& tensor, int64_t from) {
+    std::vector<at::Tensor> tensors = {tensor};
+    return group_->recv(tensors, static_cast<int>(from), kTag);
   }
 
   c10::intrusive_ptr<c10d::Store> store_;  // rank 0's server lives as long as the group

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <stdexcept>
+
 #include "trainer/parallel/communicator.h"
 
 namespace muster::parallel {
@@ -17,7 +19,14 @@ class SingleRank : public Communicator {
   void ReduceScatter(at::Tensor output, at::Tensor input) override {
     output.copy_(input.view_as(output));
   }
+  // There is no other rank.
+  void Send(at::Tensor, int64_t) override { throw std::logic_error("a group of one"); }
+  void Receive(at::Tensor, int64_t) override { throw std::logic_error("a group of one"); }
+  void SendReceive(at::Tensor sent, int64_t, at::Tensor received, int64_t) override {
+    received.copy_(sent);
+  }
   void Barrier() override {}
+  void Synchronize() override {}
 };
 
 }  // namespace muster::parallel
