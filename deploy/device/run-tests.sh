@@ -3,10 +3,7 @@
 # machine's own PyTorch. Run from the folder that ./dev device-bundle made.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-site=$(python3 -c 'import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))')
-libraries=$site/torch/lib
-for folder in "$site"/nvidia/*/lib; do libraries=$libraries:$folder; done
-export LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+. "$here/environment.sh"
 
 nvidia-smi --query-gpu=name,driver_version,power.limit,clocks.sm --format=csv,noheader
 failed=0 count=0

@@ -14,10 +14,12 @@
 #include "tests/bench/report.h"
 #include "tests/kernels/device_buffer.h"
 #include "trainer/kernels/cuda/adamw_fp8.h"
+#include "trainer/kernels/cuda/cross_entropy.h"
 #include "trainer/kernels/cuda/fill_normal.h"
 #include "trainer/kernels/cuda/fp8_cast.h"
 #include "trainer/kernels/cuda/residual_rmsnorm_fp8.h"
 #include "trainer/kernels/cuda/rmsnorm_backward.h"
+#include "trainer/kernels/cuda/rope_packed.h"
 #include "trainer/kernels/cuda/swiglu_fp8.h"
 #include "trainer/tensor/cuda_stopwatch.h"
 
@@ -31,6 +33,7 @@ namespace {
 using fp8::Format;
 
 constexpr int64_t kTokens = 8192, kHidden = 4096, kFfn = 14336;
+constexpr kernels::QkvShape kQkv{1, kTokens, 8, 4, 128};
 constexpr int kSets = 2;
 constexpr float kSeriesMs = 20;
 
@@ -84,6 +87,46 @@ class Bench {
                                                  stream_);
             }};
   }
+  // The gradient of a layer's output as the products take it.
+  Kernel CastHidden() {
+    const int64_t count = kTokens * kHidden;
+    auto x = Normals<Bfloat16>(count);
+    auto y = Output(count, Format::kE5m2);
+    return {"cast_hidden", 4 * count, [=, this](int set) {
+              const kernels::Fp8Output out = y(set);
+              kernels::cuda::CastToFp8<Bfloat16>(x(set), kTokens, kHidden, out.scale, out.format,
+                                                 out.codes, out.transposed, out.scale_inv, out.amax,
+                                                 stream_);
+            }};
+  }
+  Kernel Rope() {
+    auto qkv = Normals<Bfloat16>(kTokens * kernels::PackedColumns(kQkv));
+    auto cos = Normals<float>(kTokens * 64), sin = Normals<float>(kTokens * 64);
+    const int64_t turned = kTokens * 40 * 128;
+    return {"rope_packed", 4 * turned + 8 * kTokens * 64, [=, this](int set) {
+              kernels::cuda::RopePacked(kQkv, cos(set), sin(set), qkv(set), stream_);
+            }};
+  }
+  Kernel RopeBackward() {
+    const int64_t count = kTokens * kernels::PackedColumns(kQkv);
+    auto dqkv = Normals<Bfloat16>(count);
+    auto cos = Normals<float>(kTokens * 64), sin = Normals<float>(kTokens * 64);
+    auto y = Output(count, Format::kE5m2);
+    return {"rope_packed_gradient_fp8", 4 * count + 8 * kTokens * 64, [=, this](int set) {
+              kernels::cuda::RopePackedGradientFp8(kQkv, cos(set), sin(set), dqkv(set), y(set),
+                                                   stream_);
+            }};
+  }
+  Kernel CrossEntropy() {
+    const int64_t vocab = 128256, rows = 4096;
+    auto logits = Normals<Bfloat16>(rows * vocab);
+    auto labels = Allocate<int64_t>(rows);
+    auto mask = Normals<float>(rows), losses = Normals<float>(rows);
+    return {"cross_entropy", 4 * rows * vocab, [=, this](int set) {
+              kernels::cuda::CrossEntropy(rows, vocab, logits(set), labels(set), mask(set), true,
+                                          losses(set), stream_);
+            }};
+  }
   Kernel ResidualRmsNorm() {
     const int64_t count = kTokens * kHidden;
     auto x = Normals<Bfloat16>(count), residual = Normals<Bfloat16>(count);
@@ -118,10 +161,13 @@ class Bench {
   Kernel SwigluBackward() {
     const int64_t count = kTokens * kFfn;
     auto gate_up = Normals<Bfloat16>(2 * count), dy = Normals<Bfloat16>(count);
-    auto dgate_up = Output(2 * count, Format::kE5m2);
-    return {"swiglu_backward_fp8", 10 * count, [=, this](int set) {
+    auto dgate_up = Output(2 * count, Format::kE5m2), y = Output(count, Format::kE4m3);
+    return {"swiglu_backward_fp8", 11 * count, [=, this](int set) {
+              kernels::Fp8Output again = y(set);  // transposed alone, as training wants it
+              again.codes = nullptr;
+              again.scale_inv = again.amax = nullptr;
               kernels::cuda::SwigluBackwardFp8(kTokens, kFfn, dy(set), gate_up(set), dgate_up(set),
-                                               stream_);
+                                               again, stream_);
             }};
   }
   // Of fc1's weight, with fp32 gradients.
@@ -204,6 +250,10 @@ int Main(int argc, char** argv) {
   using Make = Kernel (Bench::*)();
   const std::pair<std::string, Make> kernels[] = {
       {"cast_transpose", &Bench::Cast},
+      {"cast_hidden", &Bench::CastHidden},
+      {"rope_packed", &Bench::Rope},
+      {"rope_packed_gradient_fp8", &Bench::RopeBackward},
+      {"cross_entropy", &Bench::CrossEntropy},
       {"residual_rmsnorm_fp8", &Bench::ResidualRmsNorm},
       {"rmsnorm_backward", &Bench::RmsNormBackward},
       {"swiglu_fp8", &Bench::SwigluForward},

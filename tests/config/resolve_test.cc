@@ -110,6 +110,14 @@ TEST(Resolve, Precision) {
   EXPECT_TRUE(r.line.config.model.fp8.round_outputs_to_bf16);
 }
 
+TEST(Resolve, MomentsFollowTheDevice) {
+  EXPECT_EQ(ResolveText(kOk).line.config.exp_avg_dtype, "fp32");
+  EXPECT_EQ(ResolveText(kOk + "--device cuda --bf16").line.config.exp_avg_dtype, "bf16");
+  EXPECT_EQ(
+      ResolveText(kOk + "--device cuda --bf16 --exp-avg-dtype fp32").line.config.exp_avg_sq_dtype,
+      "fp32");
+}
+
 TEST(Resolve, AdoptsSizesThatWereNotGiven) {
   CommandLine line = Parse(SplitWords(
       "--hidden-size 128 --seq-length 8 --micro-batch-size 1 --lr 1 --train-iters 1 --mock-data"));
@@ -195,6 +203,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"--hidden-dropout 0.1", "must be 0"}, Case{"--fp16", "use --bf16"},
                     Case{"--bf16 --params-dtype fp32", "disagree"},
                     Case{"--fp8-param-gather", "needs --fp8-format"},
+                    Case{"--device cuda", "computes in bf16 or FP8: add --bf16"},
+                    Case{"--device cuda --bf16 --grad-reduce-in-bf16", "add --fp8-format hybrid"},
+                    Case{"--device cuda --bf16 --reset-position-ids", "--reset-position-ids: "},
+                    Case{"--exp-avg-dtype bf16", "--exp-avg-dtype bf16 goes with --device cuda"},
+                    Case{"--device cuda --bf16 --exp-avg-sq-dtype fp32", "one precision"},
                     Case{"--fp8-format hybrid --params-dtype fp64", "fp32 or bf16"},
                     Case{"--fp8-format hybrid --ffn-hidden-size 100", "nearest: 96 or 112"},
                     Case{"--fp8-format hybrid --seq-length 31", "multiple of 8"},

@@ -158,12 +158,20 @@ void CompareSwigluBackward(const Size& size, Input input, Format format, float s
   const int64_t count = size.rows * size.columns;
   const auto dy = Bfloat16s(input, count, 5), gate_up = Bfloat16s(input, 2 * count, 6);
   Fp8Results dgate_up(size.rows, 2 * size.columns, format, scale);
-  SwigluBackwardFp8(size.rows, size.columns, dy.data(), gate_up.data(), dgate_up.Host());
+  Fp8Results again(size.rows, size.columns, Format::kE4m3, 37.25f);
+  const auto codes_alone = [](Fp8Output out) {
+    out.scale_inv = out.amax = nullptr;
+    return out;
+  };
+  SwigluBackwardFp8(size.rows, size.columns, dy.data(), gate_up.data(), dgate_up.Host(),
+                    codes_alone(again.Host()));
   const DeviceBuffer device_dy(dy), device_gate_up(gate_up);
   cuda::SwigluBackwardFp8(size.rows, size.columns, device_dy.get<Bfloat16>(),
-                          device_gate_up.get<Bfloat16>(), dgate_up.Device(), nullptr);
+                          device_gate_up.get<Bfloat16>(), dgate_up.Device(),
+                          codes_alone(again.Device()), nullptr);
   Finish();
   dgate_up.ExpectSame();
+  again.ExpectSame();
 }
 
 TEST(SwigluFp8Test, EqualsTheReference) {

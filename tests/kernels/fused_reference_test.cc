@@ -93,7 +93,7 @@ TEST(FusedReferenceTest, SwigluBackwardIsSwigluBackwardAndCast) {
   const auto dy = Bfloat16s(Input::kRandom, kRows * kColumns, 6);
   std::vector<float> dgate_up(gate_up.size());
   Output out(Format::kE5m2, 2 * kColumns);
-  SwigluBackwardFp8(kRows, kColumns, dy.data(), gate_up.data(), out.get());
+  SwigluBackwardFp8(kRows, kColumns, dy.data(), gate_up.data(), out.get(), {});
   SwigluBackward(kRows, kColumns, ToFloats(dy).data(), ToFloats(gate_up).data(), dgate_up.data());
   out.ExpectCastOf(dgate_up);
 }

@@ -43,6 +43,15 @@ TEST_F(LogLine, IsMegatronsLetterByLetter) {
       " number of skipped iterations:   0 | number of nan iterations:   0 |");
 }
 
+TEST_F(LogLine, EnergyComesBeforeTheLearningRate) {
+  IterationLog log = Sample();
+  log.energy = {5123.5, 690.04, 0.0390887};
+  EXPECT_THAT(IterationLine(log),
+              testing::HasSubstr(" | energy per GPU (J/iter/GPU): 5123.5 |"
+                                 " power per GPU (W/GPU): 690.0 | energy per token (J): 0.039089 |"
+                                 " learning rate: "));
+}
+
 TEST_F(LogLine, ThroughputComesAfterTheTime) {
   IterationLog log = Sample();
   log.tflops_per_gpu = 743.849;

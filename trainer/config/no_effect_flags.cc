@@ -45,7 +45,6 @@ std::vector<Flag> NoEffectFlags() {
       Bare("attention-softmax-in-fp32", kAlways),
       Bare("accumulate-allreduce-grads-in-fp32", "the default here, unless --grad-reduce-in-bf16"),
       One("empty-unused-memory-level", kCuda),
-      Bare("deterministic-mode", kAlways),
       Bare("manual-gc", kPython),
       One("manual-gc-interval", kPython),
       Bare("no-manual-gc-eval", kPython),

@@ -46,6 +46,13 @@ void DerivePrecision(CommandLine& line) {
   m.params_dtype = c.params_dtype == "bf16"   ? DType::kBf16
                    : c.params_dtype == "fp64" ? DType::kFp64
                                               : DType::kFp32;
+  if (c.exp_avg_dtype.empty()) {
+    Derive(line, "exp-avg-dtype", c.exp_avg_dtype,
+           std::string(c.device == "cuda" ? "bf16" : "fp32"));
+  }
+  if (c.exp_avg_sq_dtype.empty()) {
+    Derive(line, "exp-avg-sq-dtype", c.exp_avg_sq_dtype, c.exp_avg_dtype);
+  }
   if (c.fp8_format.empty()) return;
   m.fp8.recipe = c.fp8_recipe == "delayed" ? Fp8Recipe::kDelayed : Fp8Recipe::kTensorwise;
   m.fp8.format = c.fp8_format == "hybrid" ? Fp8Format::kHybrid : Fp8Format::kE4m3;

@@ -97,6 +97,8 @@ std::vector<Flag> RunFlags() {
 
       {"log-interval", log, IntRef(FIELD(log_interval)), "iterations between log lines", 1},
       {"log-throughput", log, BoolRef(FIELD(log_throughput)), "TFLOP/s in the log line"},
+      {"log-energy", log, BoolRef(FIELD(log_energy)),
+       "cuda: joules and watts of the GPU in the log line"},
       {"log-all-ranks", log, BoolRef(FIELD(log_all_ranks)),
        "every rank prints a short line of its own as well"},
       {"report-baselines", log, BoolRef(FIELD(report_baselines)),

@@ -38,6 +38,8 @@ struct TrainConfig {
   bool calculate_per_token_loss = false;
   bool no_check_for_nan = false;
   std::string device = "cpu";
+  bool deterministic_mode = false;
+  std::string gemm_tuning_cache;
 
   // Optimizer and learning rate.
   std::optional<double> lr;
@@ -57,6 +59,8 @@ struct TrainConfig {
   double adam_beta2 = 0.999;
   double adam_eps = 1e-8;
   std::string optimizer = "adam";
+  std::string exp_avg_dtype;  // of both moments: fp32, bf16; empty: by --device
+  std::string exp_avg_sq_dtype;
 
   // Precision.
   bool bf16 = false;
@@ -68,6 +72,7 @@ struct TrainConfig {
   std::string fp8_amax_compute_algo = "most_recent";
   int64_t fp8_margin = 0;
   bool fp8_param_gather = false;
+  std::string fp8_fast_accumulation = "forward";
 
   // Parallelism.
   int64_t tensor_model_parallel_size = 1;
@@ -126,6 +131,7 @@ struct TrainConfig {
   // Output.
   int64_t log_interval = 100;
   bool log_throughput = false;
+  bool log_energy = false;
   bool log_all_ranks = false;
   bool report_baselines = false;
 };

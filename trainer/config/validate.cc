@@ -167,6 +167,29 @@ void CheckModel(const TrainConfig& c) {
   RequireZero("hidden-dropout", c.hidden_dropout);
 }
 
+// What only one of the devices can do.
+void CheckDevice(const TrainConfig& c) {
+  if (c.device == "cpu") {
+    Require(c.exp_avg_dtype == "fp32", "--exp-avg-dtype {} goes with --device cuda",
+            c.exp_avg_dtype);
+    return;
+  }
+  Require(c.params_dtype == "bf16", "--device cuda computes in bf16 or FP8: add --bf16");
+  const std::pair<const char*, bool> masks[] = {
+      {"reset-position-ids", c.reset_position_ids},
+      {"reset-attention-mask", c.reset_attention_mask},
+      {"dataloader-inter-document-masking", c.inter_document_masking},
+  };
+  for (const auto& [flag, given] : masks) {
+    Require(!given,
+            "--{}: --device cuda sees each sequence whole; leave it out, or use --device cpu",
+            flag);
+  }
+  Require(!c.grad_reduce_in_bf16 || !c.fp8_format.empty(),
+          "--grad-reduce-in-bf16: --device cuda has bf16 gradients for FP8 linears alone; add "
+          "--fp8-format hybrid, or leave it out");
+}
+
 void CheckPrecision(const TrainConfig& c) {
   Require(!c.fp16, "--fp16 is not supported; use --bf16");
   Require(!c.bf16 || c.params_dtype == "bf16", "--bf16 and --params-dtype {} disagree",
@@ -174,6 +197,10 @@ void CheckPrecision(const TrainConfig& c) {
   Require(!c.fp8_param_gather || !c.fp8_format.empty(), "--fp8-param-gather needs --fp8-format");
   Require(!c.grad_reduce_in_bf16 || c.params_dtype != "fp64",
           "--grad-reduce-in-bf16 goes with --params-dtype fp32 or bf16");
+  Require(c.exp_avg_dtype == c.exp_avg_sq_dtype,
+          "--exp-avg-dtype {} and --exp-avg-sq-dtype {}: both moments have one precision here",
+          c.exp_avg_dtype, c.exp_avg_sq_dtype);
+  CheckDevice(c);
   if (c.fp8_format.empty()) return;
   Require(c.params_dtype != "fp64", "--fp8-format goes with --params-dtype fp32 or bf16");
   // The sizes that the hardware's FP8 products take.

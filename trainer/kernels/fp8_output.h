@@ -12,11 +12,14 @@ namespace muster::kernels {
 // fast.
 struct Fp8Output {
   fp8::Format format;
-  const float* scale;   // read
-  uint8_t* codes;       // [rows, columns]
+  const float* scale;   // read; null when nothing but amax is wanted
+  uint8_t* codes;       // [rows, columns]; null: not wanted
   uint8_t* transposed;  // [columns, rows], the same codes; null: not wanted
-  float* scale_inv;     // becomes 1 / *scale
+  float* scale_inv;     // becomes 1 / *scale; null: not wanted
   float* amax;          // raised to the largest |y| (NaN ignored, infinity not); null: not wanted
+
+  // Its twin that only finds the largest |y|: for scales that follow from the tensor itself.
+  Fp8Output OnlyAmax(float* of) const { return {format, nullptr, nullptr, nullptr, nullptr, of}; }
 };
 
 }  // namespace muster::kernels

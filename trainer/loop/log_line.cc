@@ -28,6 +28,11 @@ std::string IterationLine(const IterationLog& log) {
   if (log.tflops_per_gpu) {
     line += fmt::format(" throughput per GPU (TFLOP/s/GPU): {:.1f} |", *log.tflops_per_gpu);
   }
+  if (log.energy) {
+    line += fmt::format(" energy per GPU (J/iter/GPU): {:.1f} |", log.energy->joules_per_gpu);
+    line += fmt::format(" power per GPU (W/GPU): {:.1f} |", log.energy->watts_per_gpu);
+    line += fmt::format(" energy per token (J): {:.6f} |", log.energy->joules_per_token);
+  }
   line += fmt::format(" learning rate: {:.6E} |", log.learning_rate);
   line += fmt::format(" global batch size: {:5} |", log.global_batch_size);
   if (log.lm_loss >= 0) line += fmt::format(" lm loss: {:.6E} |", log.lm_loss);

@@ -15,7 +15,13 @@ struct IterationLog {
   int64_t consumed_samples = 0;
   double ms_per_iteration = 0;
   std::optional<double> tflops_per_gpu;  // --log-throughput
-  double learning_rate = 0;              // of the next iteration
+  struct Energy {
+    double joules_per_gpu;  // of an iteration
+    double watts_per_gpu;
+    double joules_per_token;  // of a GPU
+  };
+  std::optional<Energy> energy;  // --log-energy
+  double learning_rate = 0;      // of the next iteration
   int64_t global_batch_size = 0;
   double lm_loss = 0;  // mean over the interval; the field vanishes when it is NaN, as in Megatron
   double grad_norm = 0;

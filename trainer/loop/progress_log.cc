@@ -39,6 +39,19 @@ void ProgressLog::Add(int64_t iteration, int64_t consumed, const IterationResult
   if (first_ || iteration % c.log_interval == 0) Print(iteration, consumed, result);
 }
 
+// Of this rank's GPU since the last line.
+std::optional<IterationLog::Energy> ProgressLog::Energy() {
+  if (!run_.config().log_energy || joules_ < 0) return std::nullopt;
+  const double now = run_.engine->Joules();
+  const double used = (now - joules_) / static_cast<double>(iterations_);
+  joules_ = now;
+  const auto& c = run_.config();
+  const double tokens = static_cast<double>(c.global_batch_size * c.model.seq_length) /
+                        static_cast<double>(run_.env.world_size);
+  return IterationLog::Energy{used, used * static_cast<double>(iterations_) / seconds_,
+                              used / tokens};
+}
+
 void ProgressLog::Print(int64_t iteration, int64_t consumed, const IterationResult& result) {
   const auto& c = run_.config();
   const auto n = static_cast<double>(iterations_);
@@ -52,6 +65,7 @@ void ProgressLog::Print(int64_t iteration, int64_t consumed, const IterationResu
     const double flops = FlopsPerIteration(c.model, c.global_batch_size);
     log.tflops_per_gpu = flops / (seconds_ / n * 1e12 * static_cast<double>(run_.env.world_size));
   }
+  log.energy = Energy();
   log.learning_rate = run_.lr.At(consumed);
   log.global_batch_size = c.global_batch_size;
   log.lm_loss = loss_ / n;

@@ -179,13 +179,7 @@ void Prepare(Run& run) {
   if (run.data.train == nullptr && run.sizes.train_iters > 0) {
     throw ConfigError(fmt::format("--split {}: nothing is left to train on", c.split));
   }
-  run.model = std::make_unique<model::Llama>(c.model, run.data_parallel.get());
-  if (c.grad_reduce_in_bf16) run.model->UseBf16Gradients();
-  run.optimizer = std::make_unique<optim::AdamW>(
-      &run.model->parameters(), optim::AdamWConfig{.beta1 = c.adam_beta1,
-                                                   .beta2 = c.adam_beta2,
-                                                   .epsilon = c.adam_eps,
-                                                   .weight_decay = c.weight_decay});
+  run.engine = engine::MakeEngine(c, run.env.local_rank, run.data_parallel.get());
 }
 
 }  // namespace muster::loop

@@ -10,9 +10,8 @@
 #include "trainer/config/resolve.h"
 #include "trainer/data/dataset.h"
 #include "trainer/data/sharding.h"
+#include "trainer/engine/engine.h"
 #include "trainer/loop/events.h"
-#include "trainer/model/llama.h"
-#include "trainer/optim/adamw.h"
 #include "trainer/optim/lr_schedule.h"
 #include "trainer/parallel/communicator.h"
 
@@ -27,8 +26,7 @@ struct Run {
   std::chrono::steady_clock::time_point program_start;
 
   std::unique_ptr<parallel::Communicator> data_parallel;  // all ranks in this version
-  std::unique_ptr<model::Llama> model;
-  std::unique_ptr<optim::AdamW> optimizer;
+  std::unique_ptr<engine::Engine> engine;
   optim::LrSchedule lr;
   optim::LrSchedule decoupled_lr;
   data::Datasets data;

@@ -41,23 +41,24 @@ void OnFirstRank(Run& run, const char* what, const std::function<void()>& work) 
   }
 }
 
-std::vector<NamedTensor> WeightTensors(Run& run) {
+std::vector<NamedTensor> WeightTensors(const engine::State& state) {
   std::vector<NamedTensor> tensors;
-  for (const model::Parameter& p : run.model->parameters())
+  for (const model::Parameter& p : state.parameters)
     tensors.push_back({"model." + p.name, p.value});
   return tensors;
 }
 
-std::vector<NamedTensor> OptimizerTensors(Run& run) {
+std::vector<NamedTensor> OptimizerTensors(const engine::State& state) {
   std::vector<NamedTensor> tensors;
-  for (auto& [name, tensor] : run.optimizer->State())
+  for (const auto& [name, tensor] : state.optimizer) {
     tensors.push_back({"optimizer." + name, tensor});
+  }
   return tensors;
 }
 
-std::vector<NamedTensor> Fp8Tensors(Run& run) {
+std::vector<NamedTensor> Fp8Tensors(const engine::State& state) {
   std::vector<NamedTensor> tensors;
-  for (auto& [name, tensor] : run.model->fp8_state()) tensors.push_back({"fp8." + name, tensor});
+  for (const auto& [name, tensor] : state.fp8) tensors.push_back({"fp8." + name, tensor});
   return tensors;
 }
 
@@ -155,21 +156,24 @@ bool ResumeFrom(Run& run, Start& start) {
   const auto progress = ShareProgress(run, search.found);
   if (!progress) return false;
 
-  std::vector<NamedTensor> tensors = WeightTensors(run);
+  engine::State state = run.engine->Fetch(engine::Contents::kAll);
+  std::vector<NamedTensor> tensors = WeightTensors(state);
   const bool whole = !c.finetune;
-  if (whole && !c.no_load_optim) Append(tensors, OptimizerTensors(run));
-  if (whole) Append(tensors, Fp8Tensors(run));
+  if (whole && !c.no_load_optim) Append(tensors, OptimizerTensors(state));
+  if (whole) Append(tensors, Fp8Tensors(state));
   OnFirstRank(run, "load the checkpoint", [&] { checkpoint::LoadTensors(*search.found, tensors); });
   ShareTensors(run, tensors);
+  run.engine->Store(state);
   if (whole) start.progress = *progress;
-  if (whole && !c.no_load_optim) run.optimizer->set_step_count(progress->optimizer_step);
+  if (whole && !c.no_load_optim) run.engine->set_step_count(progress->optimizer_step);
   start.source =
       (std::filesystem::path(c.load) / checkpoint::IterationFolder(progress->iteration)).string();
   return true;
 }
 
 void LoadHuggingFace(Run& run) {
-  OnFirstRank(run, "load the Hugging Face folder", [&run] {
+  engine::State state = run.engine->Fetch(engine::Contents::kWeights);
+  OnFirstRank(run, "load the Hugging Face folder", [&] {
     const checkpoint::HfFolder folder(run.config().load_hf);
     if (run.config().model.untie_embeddings_and_output_weights &&
         !folder.Contains("lm_head.weight")) {
@@ -182,12 +186,13 @@ void LoadHuggingFace(Run& run) {
     try {
       model::LoadHfWeights(
           run.config().model, [&folder](const std::string& name) { return folder.Load(name); },
-          run.model->parameters());
+          state.parameters);
     } catch (const std::invalid_argument& error) {
       throw CheckpointError(run.config().load_hf + ": " + error.what());
     }
   });
-  ShareTensors(run, WeightTensors(run));
+  ShareTensors(run, WeightTensors(state));
+  run.engine->Store(state);
 }
 
 }  // namespace
@@ -208,16 +213,18 @@ std::string SaveState(Run& run, const checkpoint::Progress& progress) {
   const TrainConfig& c = run.config();
   checkpoint::CheckpointIndex index;
   index.progress = progress;
-  index.progress.optimizer_step = run.optimizer->step_count();
+  index.progress.optimizer_step = run.engine->step_count();
   index.schedule = ScheduleOf(run);
   index.schedule[kDataOrder] = DataOrderText(c);
   for (const config::Flag& flag : config::FlagTable()) {
     if (run.line.Given(flag.name))
       index.arguments[std::string(flag.name)] = config::ValueText(flag, c);
   }
-  std::vector<NamedTensor> tensors = WeightTensors(run);
-  if (!c.no_save_optim) Append(tensors, OptimizerTensors(run));
-  Append(tensors, Fp8Tensors(run));
+  const engine::State state =
+      run.IsFirstRank() ? run.engine->Fetch(engine::Contents::kAll) : engine::State{};
+  std::vector<NamedTensor> tensors = WeightTensors(state);
+  if (!c.no_save_optim) Append(tensors, OptimizerTensors(state));
+  Append(tensors, Fp8Tensors(state));
   OnFirstRank(run, "save the checkpoint",
               [&] { checkpoint::SaveCheckpoint(c.save, std::move(index), tensors); });
   return (std::filesystem::path(c.save) / checkpoint::IterationFolder(progress.iteration)).string();
@@ -231,7 +238,8 @@ void SaveHuggingFace(Run& run) {
     const char* const dtype = bf16 ? "bfloat16" : fp64 ? "float64" : "float32";
     std::vector<NamedTensor> tensors;
     for (auto& [name, tensor] :
-         model::ToHf(c.model, run.model->parameters(), model::HfKind::kWeights, c.vocab_size)) {
+         model::ToHf(c.model, run.engine->Fetch(engine::Contents::kWeights).parameters,
+                     model::HfKind::kWeights, c.vocab_size)) {
       tensors.push_back({name, bf16 ? tensor.to(at::kBFloat16) : tensor});
     }
     checkpoint::WriteHfFolder(c.save_hf,

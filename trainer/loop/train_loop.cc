@@ -55,8 +55,7 @@ class Loop {
   void Announce(const Start& start) {
     progress_ = start.progress;
     saved_at_ = progress_.iteration;
-    int64_t weights = 0;
-    for (const model::Parameter& p : run_.model->parameters()) weights += p.value.numel();
+    const int64_t weights = run_.engine->parameter_count();
     for (const std::string& skipped : start.skipped) Say(" skipped checkpoint " + skipped + "\n");
     Say(fmt::format(
         " {} parameters, data parallel {}, {} micro-batches of {} | {} | from {} at iteration {}\n",

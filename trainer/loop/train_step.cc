@@ -1,11 +1,11 @@
 #include "trainer/loop/train_step.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/isfinite.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -16,48 +16,40 @@
 namespace muster::loop {
 namespace {
 
-struct LocalSums {
-  double loss = 0;
-  double tokens = 0;
-};
-
 // Without --calculate-per-token-loss every micro-batch counts alike: its gradient is divided by its
 // own tokens. The model adds gradients of SUMS to the buffer, so the buffer holds the mean so far
 // times the tokens of the latest micro-batch. Micro-batches of equal token counts, the usual case,
 // cost nothing.
 class MicroBatchMean {
  public:
-  explicit MicroBatchMean(at::Tensor gradients) : gradients_(std::move(gradients)) {}
+  explicit MicroBatchMean(engine::Engine* engine) : engine_(engine) {}
 
   // Before the backward of a micro-batch with this many tokens.
   void Before(double tokens) {
     const double next = std::max(tokens, 1.0);
-    if (scale_ != 0 && scale_ != next) gradients_.mul_(next / scale_);
+    if (scale_ != 0 && scale_ != next) engine_->ScaleGradients(next / scale_);
     scale_ = next;
   }
   void Finish(int64_t micro_batches) {
-    gradients_.mul_(1.0 / (scale_ * static_cast<double>(micro_batches)));
+    engine_->ScaleGradients(1.0 / (scale_ * static_cast<double>(micro_batches)));
   }
 
  private:
-  at::Tensor gradients_;
+  engine::Engine* engine_;
   double scale_ = 0;
 };
 
-LocalSums RunMicroBatches(Run& run, int64_t consumed, at::Tensor gradients) {
+engine::Sums RunMicroBatches(Run& run, int64_t consumed) {
   const bool per_token = run.config().calculate_per_token_loss;
-  MicroBatchMean mean(gradients);
-  LocalSums sums;
-  run.model->BeginIteration();
+  MicroBatchMean mean(run.engine.get());
+  run.engine->BeginIteration();
   for (int64_t k = 0; k < run.sizes.num_microbatches; ++k) {
     const data::Batch batch = data::LoadMicroBatch(*run.data.train, run.shard, consumed, k);
     if (!per_token) mean.Before(batch.loss_mask_BS.sum().item<double>());
-    const model::LossSum sum = run.model->ForwardBackward(batch);
-    sums.loss += sum.loss.item<double>();
-    sums.tokens += sum.tokens.item<double>();
+    run.engine->ForwardBackward(batch);
   }
   if (!per_token) mean.Finish(run.sizes.num_microbatches * run.sizes.data_parallel_size);
-  return sums;
+  return run.engine->TakeSums();
 }
 
 // One small message for all that ranks must agree on.
@@ -67,7 +59,7 @@ struct Agreed {
   Votes votes;
 };
 
-Agreed Agree(Run& run, const LocalSums& sums, const Votes& votes) {
+Agreed Agree(Run& run, const engine::Sums& sums, const Votes& votes) {
   const at::Tensor message = at::empty({4}, at::kDouble);
   double* values = message.data_ptr<double>();
   values[0] = sums.loss;
@@ -83,11 +75,9 @@ Agreed Agree(Run& run, const LocalSums& sums, const Votes& votes) {
     throw NanError(fmt::format("iteration {}: lm loss is {}; this rank's own is {}", iteration,
                                result.lm_loss, result.local_loss));
   }
-  for (const model::Parameter& parameter : run.model->parameters()) {
-    if (!at::isfinite(parameter.grad).all().item<bool>()) {
-      throw NanError(fmt::format("iteration {}: gradient norm is {} (lm loss {}); first in {}",
-                                 iteration, result.grad_norm, result.lm_loss, parameter.name));
-    }
+  if (const std::string name = run.engine->NonFiniteGradient(); !name.empty()) {
+    throw NanError(fmt::format("iteration {}: gradient norm is {} (lm loss {}); first in {}",
+                               iteration, result.grad_norm, result.lm_loss, name));
   }
   throw NanError(fmt::format("iteration {}: gradient norm is {} (lm loss {})", iteration,
                              result.grad_norm, result.lm_loss));
@@ -97,26 +87,22 @@ Agreed Agree(Run& run, const LocalSums& sums, const Votes& votes) {
 
 IterationResult TrainIteration(Run& run, int64_t iteration, int64_t consumed, const Votes& mine) {
   const config::TrainConfig& config = run.config();
-  const at::Tensor gradients = run.model->gradient_buffer();
-  gradients.zero_();
-  const LocalSums sums = RunMicroBatches(run, consumed, gradients);
+  const engine::Sums sums = RunMicroBatches(run, consumed);
   const Agreed agreed = Agree(run, sums, mine);
-  run.data_parallel->AllReduce(gradients, parallel::ReduceOp::kSum);
-  if (config.calculate_per_token_loss) optim::DivideByTokens(gradients, agreed.tokens);
+  run.engine->AllReduceGradients(*run.data_parallel);
 
   IterationResult result;
   result.lm_loss = agreed.loss / std::max(agreed.tokens, 1.0);
   result.tokens = agreed.tokens;
   result.local_loss = sums.loss / std::max(sums.tokens, 1.0);
   result.votes = agreed.votes;
-  result.grad_norm = optim::GradientNorm(gradients);
+  result.grad_norm = run.engine->Normalize(config.calculate_per_token_loss ? agreed.tokens : 1);
   const bool finite = std::isfinite(result.lm_loss) && std::isfinite(result.grad_norm);
   if (!finite && !config.no_check_for_nan) ThrowNan(run, iteration, result);
 
   result.clip_coefficient = optim::ClipCoefficient(result.grad_norm, config.clip_grad);
   result.learning_rate = run.lr.At(consumed);
-  run.optimizer->Step({result.learning_rate, run.decoupled_lr.At(consumed)},
-                      result.clip_coefficient);
+  run.engine->Step({result.learning_rate, run.decoupled_lr.At(consumed)}, result.clip_coefficient);
   return result;
 }
 

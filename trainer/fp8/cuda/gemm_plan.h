@@ -8,29 +8,11 @@
 #include <type_traits>
 #include <vector>
 
+#include "trainer/fp8/cuda/gemm_arguments.h"
 #include "trainer/fp8/cuda/gemm_spec.h"
 #include "trainer/fp8/cuda/tuning_cache.h"
 
 namespace muster::fp8::cuda {
-
-// What every Run gets to work in. More does not help on Hopper.
-constexpr int64_t kGemmWorkspaceBytes = int64_t{32} << 20;
-
-// Operands and result start at multiples of this.
-constexpr int64_t kGemmAlignment = 256;
-
-// Each scale has 16 bytes to itself: cuBLAS 13 runs no FP8 product whose scales are aligned less.
-constexpr int64_t kScaleAlignment = 16;
-
-// Device pointers; the result must not overlap an operand.
-struct GemmArguments {
-  const void* left;
-  const void* right;
-  void* out;
-  // FP8 only: one float each, aligned to kScaleAlignment; the product is multiplied by both.
-  const float* left_scale_inv = nullptr;
-  const float* right_scale_inv = nullptr;
-};
 
 // One GemmSpec, ready to run on cuBLASLt: its descriptors are made once, here. One thread at a
 // time. Throws CudaError with the spec.
@@ -46,6 +28,7 @@ class GemmPlan {
   // Whether this library can run `algorithm` for the spec (one from a file may be stale).
   bool Accepts(const GemmAlgorithm& algorithm) const;
   void Use(const GemmAlgorithm& algorithm) { algorithm_ = algorithm; }
+  const GemmAlgorithm& algorithm() const { return algorithm_; }
 
   // Enqueues the product: no allocation, no synchronisation, can be captured into a CUDA graph.
   // `workspace` has kGemmWorkspaceBytes and belongs to the stream while the work runs.

@@ -52,6 +52,13 @@ Gemms::~Gemms() {
 
 void Gemms::Choose(GemmPlan& plan, std::span<std::byte> scratch, cudaStream_t stream) {
   if (options_.candidates <= 1) return;
+  // What adds to its result and what overwrites it do well with the same algorithm.
+  GemmSpec twin = plan.spec();
+  twin.accumulate = true;
+  if (const auto found = plans_.find(twin);
+      !plan.spec().accumulate && found != plans_.end() && plan.Accepts(found->second.algorithm())) {
+    return plan.Use(found->second.algorithm());
+  }
   const std::string key = ToString(plan.spec());
   if (const std::optional<GemmAlgorithm> known = cache_.Find(key)) {
     if (plan.Accepts(*known)) return plan.Use(*known);

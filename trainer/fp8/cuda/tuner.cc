@@ -16,8 +16,13 @@ namespace {
 constexpr int kFirstRuns = 3;
 constexpr size_t kFinalists = 4;
 constexpr int kFinalRounds = 5;
-// Long enough that the power limit acts, as it does in training: it favours other algorithms.
 constexpr float kFinalRoundMs = 30;
+// In training the GPU runs at its power limit, and its clock follows what the work consumes: the
+// algorithm with the least energy wins, not the one with the fewest cycles. So products that take
+// long enough to matter run alone, first until clock and power have settled.
+constexpr float kSustainedFromMs = 0.1f;
+constexpr int kSustainedRounds = 2;
+constexpr float kSettleMs = 100, kSustainedMs = 150;
 constexpr int kScaleStride = kScaleAlignment / sizeof(float);
 constexpr float kNever = std::numeric_limits<float>::infinity();
 
@@ -108,6 +113,11 @@ struct Candidate {
   float milliseconds;
 };
 
+// How many products of `each` milliseconds take about `milliseconds`.
+int RunsFor(float milliseconds, float each) {
+  return std::clamp(static_cast<int>(milliseconds / each), 1, 10000);
+}
+
 void SortByTime(std::vector<Candidate>& candidates) {
   std::stable_sort(
       candidates.begin(), candidates.end(),
@@ -141,18 +151,23 @@ Tuned Tune(const GemmPlan& plan, int limit, std::span<std::byte> scratch, cudaSt
   }
 
   // In turns, so that a clock that falls meanwhile falls for all.
+  const float expected = candidates.front().milliseconds;
+  const bool sustained = expected >= kSustainedFromMs;
+  const int rounds = sustained ? kSustainedRounds : kFinalRounds;
   const int runs =
-      std::clamp(static_cast<int>(kFinalRoundMs / candidates.front().milliseconds), 1, 100);
+      sustained ? RunsFor(kSustainedMs, expected) : std::min(RunsFor(kFinalRoundMs, expected), 100);
   std::vector<std::vector<float>> times(candidates.size());
-  for (int round = 0; round < kFinalRounds; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < candidates.size(); ++i) {
+      if (sustained) rig.Time(candidates[i].algorithm, RunsFor(kSettleMs, expected));
       times[i].push_back(rig.Time(candidates[i].algorithm, runs));
     }
   }
   float first_choice = kNever;
   for (size_t i = 0; i < candidates.size(); ++i) {
     std::sort(times[i].begin(), times[i].end());
-    candidates[i].milliseconds = times[i][kFinalRounds / 2];
+    candidates[i].milliseconds =
+        (times[i][(times[i].size() - 1) / 2] + times[i][times[i].size() / 2]) / 2;
     if (candidates[i].rank == 0) first_choice = candidates[i].milliseconds;
   }
   SortByTime(candidates);

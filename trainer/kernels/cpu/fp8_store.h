@@ -14,12 +14,14 @@ class Fp8Store {
  public:
   Fp8Store(const Fp8Output& out, int64_t rows, int64_t columns)
       : out_(out), rows_(rows), columns_(columns) {
-    *out.scale_inv = fp8::ScaleInverse(*out.scale);
+    if (out.scale_inv != nullptr) *out.scale_inv = fp8::ScaleInverse(*out.scale);
   }
   void Put(int64_t row, int64_t column, float value) const {
-    const uint8_t code = fp8::Encode(out_.format, value * *out_.scale);
-    out_.codes[row * columns_ + column] = code;
-    if (out_.transposed != nullptr) out_.transposed[column * rows_ + row] = code;
+    if (out_.scale != nullptr) {
+      const uint8_t code = fp8::Encode(out_.format, value * *out_.scale);
+      if (out_.codes != nullptr) out_.codes[row * columns_ + column] = code;
+      if (out_.transposed != nullptr) out_.transposed[column * rows_ + row] = code;
+    }
     if (out_.amax != nullptr && !std::isnan(value)) {
       *out_.amax = std::max(*out_.amax, std::fabs(value));
     }

@@ -19,7 +19,7 @@ __device__ int StepPatch(const AdamWRule& rule, const PatchOutput& y, const Stat
                          const PatchPlace& at) {
   const float grad_scale = (rule.clip != nullptr ? *rule.clip : 1.0f) *
                            (rule.inverse_tokens != nullptr ? *rule.inverse_tokens : 1.0f);
-  const float scale = *y.out.scale;
+  const float scale = ScaleOf(y.out);
   int largest = 0;
   CodesOfEight codes[kEight];
 #pragma unroll
@@ -50,13 +50,18 @@ __device__ int StepPatch(const AdamWRule& rule, const PatchOutput& y, const Stat
 }
 
 // What lies outside of the weight is 0 after the step too (0 / epsilon), and so not seen in amax.
-template <typename G, typename M, __nv_fp8_interpretation_t kFormat>
+template <typename G, typename M, __nv_fp8_interpretation_t kFormat, bool kAllWhole>
 __global__ void __launch_bounds__(kPatchThreads, 3)
     StepKernel(AdamWRule rule, PatchOutput y, State<G, M> state, bool aligned) {
   const PatchPlace at = PlaceOfPatch(y.columns);
-  const bool whole = aligned && at.IsWhole(y.rows, y.columns);
+  const bool whole = kAllWhole || (aligned && at.IsWhole(y.rows, y.columns));
   FinishOutput(y.out, whole ? StepPatch<G, M, kFormat, true>(rule, y, state, at)
                             : StepPatch<G, M, kFormat, false>(rule, y, state, at));
+}
+
+template <typename G, typename M, __nv_fp8_interpretation_t kFormat>
+auto* ChooseKernel(bool all_whole) {
+  return all_whole ? StepKernel<G, M, kFormat, true> : StepKernel<G, M, kFormat, false>;
 }
 
 constexpr int kSquareThreads = 512, kSquareBlocks = 4;  // blocks of a multiprocessor
@@ -111,8 +116,10 @@ void AdamWFp8(const AdamWRule& rule, int64_t rows, int64_t columns, const G* gra
   const PatchOutput y(weight, rows, columns);
   const bool aligned = y.aligned && Aligned(grad, 16) && Aligned(master, 16) &&
                        Aligned(exp_avg, 16) && Aligned(exp_avg_sq, 16);
-  auto* const kernel = weight.format == fp8::Format::kE4m3 ? StepKernel<G, M, __NV_E4M3>
-                                                           : StepKernel<G, M, __NV_E5M2>;
+  const bool all_whole = AllWhole(rows, columns, aligned);
+  auto* const kernel = weight.format == fp8::Format::kE4m3
+                           ? ChooseKernel<G, M, __NV_E4M3>(all_whole)
+                           : ChooseKernel<G, M, __NV_E5M2>(all_whole);
   kernel<<<PatchBlocks(rows, columns), kPatchThreads, 0, stream>>>(
       rule, y, State<G, M>{grad, master, exp_avg, exp_avg_sq}, aligned);
 }

@@ -13,7 +13,7 @@ __device__ int CastPatch(const PatchOutput& y, const T* x, const PatchPlace& at)
     const int64_t inside = at.row + i < y.rows ? y.columns - at.column : 0;
     rows[i] = LoadEight<kWhole>(x + (at.row + i) * y.columns + at.column, inside);
   }
-  const float scale = *y.out.scale;
+  const float scale = ScaleOf(y.out);
   int largest = 0;
   CodesOfEight codes[kEight];
 #pragma unroll
@@ -27,13 +27,18 @@ __device__ int CastPatch(const PatchOutput& y, const T* x, const PatchPlace& at)
   return largest;
 }
 
-template <typename T, __nv_fp8_interpretation_t kFormat>
-__global__ void __launch_bounds__(kPatchThreads, 3)
+template <typename T, __nv_fp8_interpretation_t kFormat, bool kAllWhole>
+__global__ void __launch_bounds__(kPatchThreads, kAllWhole ? 4 : 3)
     CastKernel(PatchOutput y, const T* x, bool aligned) {
   const PatchPlace at = PlaceOfPatch(y.columns);
-  const bool whole = aligned && at.IsWhole(y.rows, y.columns);
+  const bool whole = kAllWhole || (aligned && at.IsWhole(y.rows, y.columns));
   FinishOutput(y.out, whole ? CastPatch<T, kFormat, true>(y, x, at)
                             : CastPatch<T, kFormat, false>(y, x, at));
+}
+
+template <typename T, __nv_fp8_interpretation_t kFormat>
+auto* ChooseKernel(bool all_whole) {
+  return all_whole ? CastKernel<T, kFormat, true> : CastKernel<T, kFormat, false>;
 }
 
 }  // namespace
@@ -44,8 +49,9 @@ void CastToFp8(const T* x, int64_t rows, int64_t columns, const float* scale, fp
                cudaStream_t stream) {
   const PatchOutput y({format, scale, codes, transposed, scale_inv, amax}, rows, columns);
   const bool aligned = y.aligned && Aligned(x, 16);
-  auto* const kernel =
-      format == fp8::Format::kE4m3 ? CastKernel<T, __NV_E4M3> : CastKernel<T, __NV_E5M2>;
+  const bool all_whole = AllWhole(rows, columns, aligned);
+  auto* const kernel = format == fp8::Format::kE4m3 ? ChooseKernel<T, __NV_E4M3>(all_whole)
+                                                    : ChooseKernel<T, __NV_E5M2>(all_whole);
   kernel<<<PatchBlocks(rows, columns), kPatchThreads, 0, stream>>>(y, x, aligned);
 }
 

@@ -32,6 +32,11 @@ struct PatchOutput {
                 Aligned(output.transposed, kEight)) {}
 };
 
+// What codes are scaled by; 1 when none are wanted.
+__device__ inline float ScaleOf(const Fp8Output& out) {
+  return out.scale != nullptr ? *out.scale : 1.0f;
+}
+
 // The codes of eight neighbouring elements of a row, two words of four.
 struct CodesOfEight {
   uint32_t word[2];
@@ -83,11 +88,13 @@ template <bool kWhole>
 __device__ void StorePatch(const PatchOutput& y, int64_t row, int64_t column, int64_t end_column,
                            const CodesOfEight (&codes)[kEight]) {
   const int64_t columns_inside = end_column - column, rows_inside = y.rows - row;
+  if (y.out.codes != nullptr) {
 #pragma unroll
-  for (int i = 0; i < kEight; ++i) {
-    if (kWhole || i < rows_inside) {
-      StoreCodes<kWhole>(y.out.codes + (row + i) * y.columns + column, codes[i].word,
-                         columns_inside);
+    for (int i = 0; i < kEight; ++i) {
+      if (kWhole || i < rows_inside) {
+        StoreCodes<kWhole>(y.out.codes + (row + i) * y.columns + column, codes[i].word,
+                           columns_inside);
+      }
     }
   }
   if (y.out.transposed == nullptr) return;
@@ -123,7 +130,9 @@ __device__ inline void FinishOutput(const Fp8Output& out, int largest) {
       if (threadIdx.x == 0) atomicMax(reinterpret_cast<int*>(out.amax), largest);
     }
   }
-  if (blockIdx.x == 0 && threadIdx.x == 0) *out.scale_inv = 1.0f / *out.scale;
+  if (blockIdx.x == 0 && threadIdx.x == 0 && out.scale_inv != nullptr) {
+    *out.scale_inv = 1.0f / *out.scale;
+  }
 }
 
 // Where the patch of a thread lies in a grid of blocks that covers [rows, columns] row by row.
@@ -139,6 +148,11 @@ __device__ inline PatchPlace PlaceOfPatch(int64_t columns) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   return {blockIdx.x / across * kBlockRows + warp / 2 * kWarpRows + lane / 8 * kEight,
           blockIdx.x % across * kBlockColumns + warp % 2 * kWarpColumns + lane % 8 * kEight};
+}
+// Whether every thread of the grid over [rows, columns] has a whole patch: then a kernel without
+// code for ragged edges will do, which needs fewer registers.
+inline bool AllWhole(int64_t rows, int64_t columns, bool aligned) {
+  return aligned && rows % kBlockRows == 0 && columns % kBlockColumns == 0;
 }
 inline unsigned PatchBlocks(int64_t rows, int64_t columns) {
   const int64_t down = (rows + kBlockRows - 1) / kBlockRows;

@@ -67,7 +67,9 @@ __device__ void AddRows(const Norm& norm, const PatchOutput& y, int slice, int64
         }
         Bfloat16* const waiting = tile + (row_in_tile + r * kWarps) * slice + column;
         *reinterpret_cast<Eight<Bfloat16>*>(waiting) = added;
-        StoreEight<kWhole>(norm.sum + origin + r * row_step + column, added, inside);
+        if (norm.sum != nullptr) {
+          StoreEight<kWhole>(norm.sum + origin + r * row_step + column, added, inside);
+        }
       }
     }
   }
@@ -82,7 +84,7 @@ __device__ void AddRows(const Norm& norm, const PatchOutput& y, int slice, int64
 template <__nv_fp8_interpretation_t kFormat, bool kWhole>
 __device__ int CastPatch(const Norm& norm, const PatchOutput& y, const PatchPlace& at, int slice,
                          const Bfloat16* sums, const float* rstd) {
-  const float scale = *y.out.scale;
+  const float scale = ScaleOf(y.out);
   const auto weights = LoadEight<kWhole>(norm.weight + at.column, y.columns - at.column);
   int largest = 0;
   CodesOfEight codes[kEight];
@@ -103,7 +105,7 @@ __device__ int CastPatch(const Norm& norm, const PatchOutput& y, const PatchPlac
 // kConstSlice: all is aligned, rows and columns are multiples of a block's, and this is the slice:
 // a constant makes addresses cheap. 0: nothing of that.
 template <__nv_fp8_interpretation_t kFormat, int kConstSlice>
-__global__ void __launch_bounds__(kThreads, kConstSlice == kSlice ? 5 : 2)
+__global__ void __launch_bounds__(kThreads, kConstSlice == kSlice ? 4 : 2)
     NormKernel(PatchOutput y, Norm norm) {
   extern __shared__ __align__(16) unsigned char shared[];
   Bfloat16* const tile = reinterpret_cast<Bfloat16*>(shared);  // [kRows, slice]

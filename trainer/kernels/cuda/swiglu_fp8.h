@@ -13,6 +13,12 @@ void SwigluForwardFp8(int64_t rows, int64_t ffn, const Bfloat16* gate_up, const 
                       cudaStream_t stream);
 
 void SwigluBackwardFp8(int64_t rows, int64_t ffn, const Bfloat16* dy, const Bfloat16* gate_up,
-                       const Fp8Output& dgate_up, cudaStream_t stream);
+                       const Fp8Output& dgate_up, const Fp8Output& y_again, cudaStream_t stream);
+
+// The same in bf16.
+void SwigluForward(int64_t rows, int64_t ffn, const Bfloat16* gate_up, Bfloat16* y,
+                   cudaStream_t stream);
+void SwigluBackwardAgain(int64_t rows, int64_t ffn, const Bfloat16* dy, const Bfloat16* gate_up,
+                         Bfloat16* dgate_up, Bfloat16* y_again, cudaStream_t stream);
 
 }  // namespace muster::kernels::cuda

@@ -1,0 +1,295 @@
+// The training step of a Llama on one GPU, held for a while: tokens per second, energy, and with
+// --profile the time of each kernel.
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/bench/gpu_watch.h"
+#include "tests/bench/report.h"
+#include "trainer/device/cuda_ops.h"
+#include "trainer/device/energy.h"
+#include "trainer/device/model.h"
+#include "trainer/device/optimizer.h"
+#include "trainer/loop/flops.h"
+#include "trainer/optim/gradients.h"
+#include "trainer/tensor/cuda_check.h"
+
+namespace muster::bench {
+namespace {
+
+struct Options {
+  std::string model = "8b";
+  std::vector<std::string> recipes = {"delayed"};
+  int64_t seq = 8192, micro_batch = 1, sequences = 16, layers = 0, head_tokens = 8192;
+  double seconds = 60;
+  std::string fast = "forward";
+  bool eager = false, deterministic = false, fp32_moments = false, bf16_gradients = false,
+       profile = false, json = false;
+  std::string cache;
+  std::vector<std::string> references;
+};
+
+config::ModelConfig ModelOf(const Options& options) {
+  config::ModelConfig m;
+  m.num_layers = 32;
+  m.hidden_size = 4096;
+  m.ffn_hidden_size = 14336;
+  m.num_attention_heads = 32;
+  m.num_query_groups = 8;
+  m.kv_channels = 128;
+  m.untie_embeddings_and_output_weights = true;
+  if (options.model == "3b") {
+    m.num_layers = 28;
+    m.hidden_size = 3072;
+    m.ffn_hidden_size = 8192;
+    m.num_attention_heads = 24;
+    m.untie_embeddings_and_output_weights = false;
+  } else if (options.model == "1b") {
+    m.num_layers = 16;
+    m.hidden_size = 2048;
+    m.ffn_hidden_size = 8192;
+    m.kv_channels = 64;
+    m.untie_embeddings_and_output_weights = false;
+  }
+  if (options.layers > 0) m.num_layers = options.layers;
+  m.padded_vocab_size = 128256;
+  m.seq_length = m.max_position_embeddings = options.seq;
+  m.rotary_base = 500000;
+  m.params_dtype = config::DType::kBf16;
+  return m;
+}
+
+void UseRecipe(const std::string& recipe, config::ModelConfig& m) {
+  if (recipe == "bf16") return;
+  m.fp8.recipe = recipe == "delayed" ? config::Fp8Recipe::kDelayed : config::Fp8Recipe::kTensorwise;
+  m.fp8.amax_history_len = 1024;
+  m.fp8.amax_algo = config::AmaxAlgo::kMax;
+  m.fp8.round_outputs_to_bf16 = true;
+}
+
+fp8::cuda::FastAccumulation Fast(const std::string& name) {
+  return {.forward = name != "none",
+          .input_gradient = name == "input" || name == "all",
+          .weight_gradient = name == "all"};
+}
+
+// Of row names: what differs from the headline.
+std::string Suffix(const Options& options) {
+  std::string text;
+  if (options.bf16_gradients) text += ".bf16_gradients";
+  if (options.fast != "forward") text += ".fast_" + options.fast;
+  if (options.deterministic) text += ".deterministic";
+  if (options.eager) text += ".eager";
+  return text;
+}
+
+// Tokens as text has them: a few are frequent, most are rare (Zipf).
+class Text {
+ public:
+  explicit Text(int64_t vocab) {
+    for (int64_t i = 0; i < vocab; ++i) weights_.push_back(1.0 / static_cast<double>(i + 3));
+    draw_ = std::discrete_distribution<int64_t>(weights_.begin(), weights_.end());
+  }
+  data::Batch Next(int64_t batch, int64_t positions) {
+    data::Batch result{at::empty({batch, positions}, at::kLong),
+                       at::empty({batch, positions}, at::kLong),
+                       at::ones({batch, positions}, at::kFloat)};
+    for (int64_t i = 0; i < batch * positions; ++i) {
+      const int64_t token = draw_(engine_);
+      result.tokens_BS.data_ptr<int64_t>()[i] = token;
+      if (i > 0) result.labels_BS.data_ptr<int64_t>()[i - 1] = token;
+      if (i + 1 == batch * positions) result.labels_BS.data_ptr<int64_t>()[i] = token;
+    }
+    return result;
+  }
+
+ private:
+  std::vector<double> weights_;
+  std::discrete_distribution<int64_t> draw_;
+  std::mt19937 engine_{7};
+};
+
+// Low enough to need no warm-up.
+constexpr double kRate = 1e-5;
+
+class Bench {
+ public:
+  Bench(const Options& options, Report& report, const std::string& recipe)
+      : options_(options),
+        report_(report),
+        name_("train." + options.model + "." + recipe + Suffix(options)) {
+    config::ModelConfig m = ModelOf(options);
+    UseRecipe(recipe, m);
+    device::Shape shape{.model = m, .batch = options.micro_batch};
+    shape.fast = Fast(options.fast);
+    shape.head_tokens = options.head_tokens;
+    device::CudaOptions cuda;
+    cuda.graphs = !options.eager;
+    cuda.deterministic = options.deterministic;
+    cuda.gemm_cache = options.cache;
+    model_ = std::make_unique<device::Model>(
+        device::MakeCudaOps(cuda), shape,
+        device::StateTypes{!options.fp32_moments, options.bf16_gradients}, nullptr);
+    optimizer_ =
+        std::make_unique<device::Optimizer>(model_.get(), optim::AdamWConfig{0.9, 0.95, 1e-8, 0.1});
+    Text text(m.padded_vocab_size);
+    for (int i = 0; i < 8; ++i) batches_.push_back(text.Next(options.micro_batch, options.seq));
+  }
+
+  void Run() {
+    size_t free = 0, total = 0;
+    MUSTER_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+    const double gib = 1.0 / (1 << 30);
+    report_.Add({name_ + ".memory", static_cast<double>(model_->memory_bytes()) * gib, "GiB", false,
+                 "planned; in use " + Text2(static_cast<double>(total - free) * gib) + " of " +
+                     Text2(static_cast<double>(total) * gib) + " GiB"});
+    const double first = Step();
+    if (options_.profile) Profile();
+    GpuWatch watch;
+    const device::EnergyMeter meter(0);
+    const std::optional<double> before = meter.Joules();
+    const auto start = std::chrono::steady_clock::now();
+    double seconds = 0, loss = 0;
+    int steps = 0;
+    while (seconds < options_.seconds) {
+      loss = Step();
+      ++steps;
+      seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    }
+    const std::optional<double> after = meter.Joules();
+    const GpuWatch::Means means = watch.Stop();
+    const double tokens = static_cast<double>(steps * options_.sequences * options_.seq);
+    const double flops = loop::FlopsPerIteration(model_->shape().model, steps * options_.sequences);
+    const config::ModelConfig& m = model_->shape().model;
+    // Attention counted over the whole square instead of its causal half.
+    const double square =
+        6.0 *
+        static_cast<double>(m.num_layers * m.num_attention_heads * m.kv_channels * m.seq_length) *
+        tokens;
+    report_.Add({name_ + ".tokens_per_s", tokens / seconds, "tokens/s", true,
+                 std::to_string(steps) + " steps of " + std::to_string(options_.sequences) +
+                     " sequences of " + std::to_string(options_.seq) + " in " + Text2(seconds) +
+                     " s; SM " + Text2(means.megahertz) + " MHz, " + Text2(means.watts) +
+                     " W; loss " + Text2(first) + " to " + Text2(loss)});
+    report_.Add({name_ + ".us_per_token", seconds / tokens * 1e6, "us", false, ""});
+    report_.Add({name_ + ".tflops_causal", flops / seconds * 1e-12, "TFLOP/s", true, ""});
+    report_.Add({name_ + ".tflops_square", (flops + square) / seconds * 1e-12, "TFLOP/s", true,
+                 "attention counted without the causal half"});
+    if (before && after) {
+      report_.Add({name_ + ".energy", (*after - *before) / tokens * 1e3, "mJ/token", false,
+                   "the GPU's energy counter"});
+    }
+  }
+
+ private:
+  static std::string Text2(double value) {
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.2f", value);
+    return text;
+  }
+
+  // One optimizer step; the mean loss of its tokens.
+  double Step() {
+    model_->BeginIteration();
+    for (int64_t k = 0; k < options_.sequences / options_.micro_batch; ++k) {
+      model_->ForwardBackward(batches_[static_cast<size_t>(next_++) % batches_.size()]);
+    }
+    const device::Model::Sums sums = model_->TakeSums();
+    const double norm = optimizer_->Normalize(sums.tokens);
+    if (!std::isfinite(norm)) throw CudaError("the gradient norm is not finite");
+    optimizer_->Step({kRate, kRate}, optim::ClipCoefficient(norm, 1.0));
+    return sums.loss / sums.tokens;
+  }
+
+  void Profile() {
+    const double tokens = static_cast<double>(options_.sequences * options_.seq);
+    model_->ops().StartProfile();
+    Step();
+    double total = 0;
+    const std::vector<device::OpTime> times = model_->ops().TakeProfile();
+    for (const device::OpTime& time : times) total += time.milliseconds;
+    for (const device::OpTime& time : times) {
+      std::fprintf(stderr, "%-64s %6ld x %9.1f us = %8.4f us/token %6.2f %%\n", time.name.c_str(),
+                   static_cast<long>(time.count),
+                   time.milliseconds * 1e3 / static_cast<double>(time.count),
+                   time.milliseconds * 1e3 / tokens, 100 * time.milliseconds / total);
+    }
+    std::fprintf(stderr, "all %.3f us/token\n", total * 1e3 / tokens);
+  }
+
+  const Options options_;
+  Report& report_;
+  const std::string name_;
+  std::unique_ptr<device::Model> model_;
+  std::unique_ptr<device::Optimizer> optimizer_;
+  std::vector<data::Batch> batches_;
+  int64_t next_ = 0;
+};
+
+int Main(int argc, char** argv) {
+  Options options;
+  CLI::App app("training of a Llama on one GPU");
+  app.add_option("--model", options.model, "8b, 3b or 1b")
+      ->check(CLI::IsMember({"8b", "3b", "1b"}))
+      ->capture_default_str();
+  app.add_option("--recipe", options.recipes, "delayed, tensorwise, bf16; several, one by one")
+      ->check(CLI::IsMember({"delayed", "tensorwise", "bf16"}))
+      ->capture_default_str();
+  app.add_option("--layers", options.layers, "instead of the model's");
+  app.add_option("--seq", options.seq)->capture_default_str();
+  app.add_option("--micro-batch-size", options.micro_batch)->capture_default_str();
+  app.add_option("--sequences", options.sequences, "of an optimizer step")->capture_default_str();
+  app.add_option("--head-tokens", options.head_tokens, "whose logits exist at a time")
+      ->capture_default_str();
+  app.add_option("--fast-accumulation", options.fast, "none, forward, input (forward too) or all")
+      ->check(CLI::IsMember({"none", "forward", "input", "all"}))
+      ->capture_default_str();
+  app.add_option("--seconds", options.seconds, "of each recipe")->capture_default_str();
+  app.add_option("--cache", options.cache, "file that keeps tuned algorithms");
+  app.add_flag("--eager", options.eager, "without CUDA graphs");
+  app.add_flag("--deterministic", options.deterministic, "attention's backward too");
+  app.add_flag("--fp32-moments", options.fp32_moments);
+  app.add_flag("--bf16-gradients", options.bf16_gradients, "of the FP8 linears");
+  app.add_flag("--profile", options.profile, "print the time of each kernel, from one step");
+  app.add_flag("--json", options.json);
+  app.add_option("--reference", options.references,
+                 "NAME=VALUE=LABEL: print row NAME's ratio to VALUE, which is called LABEL");
+  CLI11_PARSE(app, argc, argv);
+
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+    std::fputs("no CUDA device: skipped\n", stderr);
+    return 77;
+  }
+  std::map<std::string, Report::Reference> references;
+  for (const std::string& text : options.references) references.insert(ParseReference(text));
+  std::fprintf(stderr, "%s W; cublasLt %zu\n", DescribeGpu().c_str(), cublasLtGetVersion());
+  Report report(options.json, std::move(references));
+  for (const std::string& recipe : options.recipes) Bench(options, report, recipe).Run();
+  report.Finish();
+  return 0;
+}
+
+}  // namespace
+}  // namespace muster::bench
+
+int main(int argc, char** argv) {
+  try {
+    return muster::bench::Main(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,143 @@
+#include "trainer/engine/device_engine.h"
+
+#include <ATen/ops/empty.h>
+
+#include <stdexcept>
+
+#include "trainer/config/error.h"
+#include "trainer/device/model.h"
+#include "trainer/device/optimizer.h"
+
+namespace muster::engine {
+namespace {
+
+using device::Weight;
+using device::Weights;
+
+device::Shape ShapeOf(const config::TrainConfig& config) {
+  device::Shape shape{.model = config.model, .batch = config.micro_batch_size};
+  const std::string& fast = config.fp8_fast_accumulation;
+  shape.fast = {.forward = fast != "none",
+                .input_gradient = fast == "input" || fast == "all",
+                .weight_gradient = fast == "all"};
+  return shape;
+}
+
+class DeviceEngine : public Engine {
+ public:
+  DeviceEngine(const config::TrainConfig& config, std::unique_ptr<device::Ops> ops,
+               parallel::Communicator* amax_group, std::function<double()> joules)
+      : model_(std::move(ops), ShapeOf(config),
+               {.bf16_moments = config.exp_avg_dtype == "bf16",
+                .bf16_gradients = config.grad_reduce_in_bf16},
+               amax_group),
+        optimizer_(&model_, {.beta1 = config.adam_beta1,
+                             .beta2 = config.adam_beta2,
+                             .epsilon = config.adam_eps,
+                             .weight_decay = config.weight_decay}),
+        joules_(std::move(joules)) {}
+
+  int64_t parameter_count() const override {
+    int64_t count = 0;
+    for (const Weight& weight : model_.weights().all()) count += weight.count();
+    return count;
+  }
+
+  void BeginIteration() override { model_.BeginIteration(); }
+  void ForwardBackward(const data::Batch& batch) override { model_.ForwardBackward(batch); }
+  Sums TakeSums() override {
+    const device::Model::Sums sums = model_.TakeSums();
+    return {sums.loss, sums.tokens};
+  }
+  Sums Evaluate(const data::Batch& batch) override {
+    model_.BeginSums();
+    model_.Evaluate(batch);
+    return TakeSums();
+  }
+
+  void ScaleGradients(double factor) override { optimizer_.ScaleGradients(factor); }
+  // Through the host: groups on a GPU's own links come with NCCL.
+  void AllReduceGradients(parallel::Communicator& group) override {
+    if (group.size() == 1) return;
+    const auto& fp32 = model_.weights().gradients();
+    const auto& bf16 = model_.weights().bf16_gradients();
+    AllReduce(group, fp32.data, at::empty({fp32.count}, at::kFloat));
+    if (bf16.count > 0) AllReduce(group, bf16.data, at::empty({bf16.count}, at::kBFloat16));
+  }
+  double Normalize(double tokens) override { return optimizer_.Normalize(tokens); }
+  std::string NonFiniteGradient() override { return optimizer_.NonFiniteGradient(); }
+  void Step(const optim::LearningRates& rates, double coefficient) override {
+    optimizer_.Step(rates, coefficient);
+  }
+
+  int64_t step_count() const override { return optimizer_.step_count(); }
+  void set_step_count(int64_t count) override { optimizer_.set_step_count(count); }
+
+  State Fetch(Contents contents) override {
+    State state;
+    for (const Weight& weight : model_.weights().all()) {
+      const auto fetch = [&](Weights::Part part) {
+        const at::Tensor tensor = at::empty(weight.spec.shape, at::kFloat);
+        model_.weights().Download(weight, part, tensor.data_ptr<float>());
+        return tensor;
+      };
+      const std::string& name = weight.spec.name;
+      state.parameters.push_back({name, fetch(Weights::Part::kValue), at::Tensor(),
+                                  weight.spec.decoupled_lr, weight.spec.shape.size() > 1});
+      if (contents == Contents::kWeights) continue;
+      state.optimizer.emplace_back(name + ".exp_avg", fetch(Weights::Part::kExpAvg));
+      state.optimizer.emplace_back(name + ".exp_avg_sq", fetch(Weights::Part::kExpAvgSq));
+    }
+    if (contents == Contents::kAll && model_.scaler() != nullptr) {
+      state.fp8 = model_.scaler()->Fetch();
+    }
+    return state;
+  }
+
+  void Store(const State& state) override {
+    size_t i = 0;
+    for (const Weight& weight : model_.weights().all()) {
+      const auto store = [&](Weights::Part part, const at::Tensor& tensor) {
+        model_.weights().Upload(weight, part, tensor.const_data_ptr<float>());
+      };
+      store(Weights::Part::kValue, state.parameters.at(i).value);
+      if (!state.optimizer.empty()) {
+        store(Weights::Part::kExpAvg, state.optimizer.at(2 * i).second);
+        store(Weights::Part::kExpAvgSq, state.optimizer.at(2 * i + 1).second);
+      }
+      ++i;
+    }
+    if (!state.fp8.empty()) model_.scaler()->Store(state.fp8);
+    model_.weights().Convert();
+  }
+
+  double Joules() const override { return joules_ ? joules_() : -1; }
+
+ private:
+  // `host` has room for all of `gradients`.
+  void AllReduce(parallel::Communicator& group, void* gradients, const at::Tensor& host) {
+    const auto bytes = static_cast<int64_t>(host.nbytes());
+    model_.ops().Download(host.mutable_data_ptr(), gradients, bytes);
+    group.AllReduce(host, parallel::ReduceOp::kSum);
+    model_.ops().Upload(gradients, host.const_data_ptr(), bytes);
+  }
+
+  device::Model model_;
+  device::Optimizer optimizer_;
+  std::function<double()> joules_;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> MakeDeviceEngine(const config::TrainConfig& config,
+                                         std::unique_ptr<device::Ops> ops,
+                                         parallel::Communicator* amax_group,
+                                         std::function<double()> joules) {
+  try {
+    return std::make_unique<DeviceEngine>(config, std::move(ops), amax_group, std::move(joules));
+  } catch (const std::invalid_argument& error) {
+    throw ConfigError(error.what());
+  }
+}
+
+}  // namespace muster::engine
