@@ -15,6 +15,7 @@ class FlagsTest : public ::testing::Test {
     flags_.Switch("--append-eod", &eod_, "");
     flags_.Text("--input", &input_, "");
     flags_.Integer("--workers", &workers_, 1, "");
+    flags_.Integer("--percent", &percent_, 0, 100, "");
     flags_.List("--json-keys", &keys_, "");
   }
 
@@ -31,6 +32,7 @@ class FlagsTest : public ::testing::Test {
   bool eod_ = false;
   std::string input_;
   int64_t workers_ = 0;
+  int64_t percent_ = 0;
   std::vector<std::string> keys_;
 };
 
@@ -48,6 +50,9 @@ TEST_F(FlagsTest, Refusals) {
   EXPECT_EQ(Error({"--append-eod=1"}), "--append-eod takes no value");
   EXPECT_THAT(Error({"--workers", "0"}), HasSubstr("--workers 0: expected a whole number"));
   EXPECT_THAT(Error({"--workers", "2x"}), HasSubstr("expected a whole number, at least 1"));
+  EXPECT_EQ(Error({"--percent", "101"}),
+            "--percent 101: expected a whole number, at least 0 and at most 100");
+  EXPECT_EQ(Error({"--percent", "100"}), "(no UsageError)");
   EXPECT_THAT(Error({"stray"}), HasSubstr("'stray' is not a flag"));
   EXPECT_THAT(Error({"--append-eod", "stray"}), HasSubstr("'stray' is not a flag"));
 }

@@ -109,5 +109,23 @@ TEST(ReadJsonLine, ErrorsHaveAColumn) {
   }
 }
 
+// The two say the same of a line without an object.
+TEST(FindNoObject, SaysWhatReadJsonLineSays) {
+  for (const std::string line : {"", " ", "\t \r", "x", " 5", "[1]", "x\xff", "\xef\xbb\xbf{}",
+                                 "{}", "{", " {\"text\": \"a\"}", "\xc2\xa0"}) {
+    const auto found = FindNoObject(line);
+    try {
+      Read(line);
+      EXPECT_FALSE(found) << line;
+    } catch (const LineError& error) {
+      const bool object = line.find('{') != std::string::npos || line.ends_with('\xff');
+      ASSERT_EQ(found.has_value(), !object) << line;
+      if (!found) continue;
+      EXPECT_STREQ(found->what(), error.what()) << line;
+      EXPECT_EQ(found->column, error.column) << line;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace muster::tools

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cerrno>
 #include <numeric>
 #include <stdexcept>
 
@@ -119,6 +120,28 @@ TEST(OrderedPool, BoundsTheWeightInFlight) {
       CountTo(2000), Workers(4, work), [&got](int i) { got.push_back(i); }, weigh, kMax);
   EXPECT_LE(most, kMax);
   EXPECT_EQ(got.size(), 2000U);
+}
+
+// Starts `most` threads, then has none left.
+Pool::Start StartAtMost(int most) {
+  return [most, started = 0](std::function<void()> body) mutable {
+    if (started++ == most) {
+      throw std::system_error(EAGAIN, std::generic_category(), "no more threads");
+    }
+    return std::thread(std::move(body));
+  };
+}
+
+TEST(OrderedPool, GoesOnWithTheThreadsThatTheSystemGives) {
+  const auto run = [](int threads) {
+    std::vector<int> got;
+    Pool::Run(
+        CountTo(100), Workers(5, [](int& i) { return i; }), [&got](int i) { got.push_back(i); },
+        [](int) { return size_t{1}; }, kMaxWeight, StartAtMost(threads));
+    return got.size();
+  };
+  for (const int enough : {2, 3, 6}) EXPECT_EQ(run(enough), 100U);
+  for (const int too_few : {0, 1}) EXPECT_THROW(run(too_few), std::system_error);
 }
 
 }  // namespace

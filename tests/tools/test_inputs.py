@@ -116,6 +116,15 @@ def test_partitions_have_megatrons_files_and_order(parts, tmp_path):
     assert encode(tmp_path, tmp_path / "all.jsonl") == parts
 
 
+def test_sequential_partitions_need_input_that_can_be_read_twice(tmp_path):
+    flags = ["--output-prefix", tmp_path / "q", *TINY, "--partitions", 2, "--keep-sequential-samples"]
+    os.mkfifo(tmp_path / "fifo")
+    for name in [tmp_path / "fifo", "/dev/stdin", "/dev/null"]:
+        done = run("--input", name, *flags, input='{"text": "x"}\n')
+        assert done.returncode == 2 and f"it needs a file, and {name} is a pipe or a device" in done.stderr
+    assert leftovers(tmp_path, "q") == []
+
+
 def test_skipped_lines_are_counted_and_listed(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(b'{"text": "one", "title": "1"}\n{"text": "two"}\n\n{"text": "three", "title": 3}\n')
     (tmp_path / "b.jsonl").write_bytes(b'{"text": "four", "title": "4"}\r\n{"text": "\xff"}\n{"text": "five", "title": "5"}')
@@ -167,7 +176,7 @@ def test_lines_that_are_too_long(form, tmp_path):
 
 def test_a_text_of_many_tokens_is_not_kept_in_memory(tmp_path):
     # More tokens than are kept of one text.
-    text = "a b c " * 360_000
+    text = "a b c " * 720_000
     (tmp_path / "in.jsonl").write_text(json.dumps({"text": "x"}) + "\n" + json.dumps({"text": text}) + "\n" + json.dumps({"text": "y"}))
     for name, flags in [("narrow", TINY), ("wide", [*TINY[:3], str(tmp_path)])]:
         if name == "wide":

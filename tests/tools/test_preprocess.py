@@ -180,6 +180,9 @@ def test_mistakes_on_the_command_line(tmp_path):
         (["--input", "x", "--output-prefix", "y", *TINY, "--keep-newlines"], "--keep-newlines needs --split-sentences"),
         (["--input", "x", "--output-prefix", "y", *TINY, "--on-error", "skp"], "did you mean 'skip'"),
         (["--input", "x", "--output-prefix", "y", *TINY, "--progress", "bars"], "did you mean 'bar'"),
+        (["--input", "x", "--output-prefix", "y", *TINY, "--max-document-mib", "17592186044416"], "at least 1 and at most 1048576"),
+        (["--input", "x", "--output-prefix", "y", *TINY, "--save-interval", str(2**63 - 1)], "at least 0 and at most 1000000000"),
+        (["--input", "x", "--output-prefix", "y", *TINY, "--partitions", 2, "--json-keys", "text", "0_text"], "would be named y_0_text_document"),
         (["tokenize", "--tokenizer-typ", "x"], "did you mean '--tokenizer-type'"),
     ]:
         done = run(*args, cwd=tmp_path)
@@ -215,6 +218,16 @@ def test_help_and_version():
     assert run("--version").stdout.startswith("muster-preprocess ")
 
 
+def test_as_many_files_as_the_system_lets_us(tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"text": "x"}\n')
+    args = ["--input", tmp_path / "in.jsonl", *TINY, "--partitions", 50]
+    done = run(*args, "--output-prefix", tmp_path / "a", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, 1000)))
+    assert done.returncode == 0, done.stderr
+    done = run(*args, "--output-prefix", tmp_path / "b", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100)))
+    assert done.returncode == 65 and "Too many open files; raise the limit (ulimit -n)" in done.stderr
+    assert leftovers(tmp_path, "b") == []
+
+
 def peak_memory_mib(*args):
     """VmHWM, looked at until the end: ru_maxrss would count this process too."""
     process = subprocess.Popen([PROGRAM, *map(str, args)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -239,6 +252,24 @@ def test_memory_does_not_grow_with_the_input(corpora, tmp_path):
     assert peaks[1] < peaks[0] + 40
 
 
+@pytest.mark.parametrize("form", ["lines", "texts"])
+def test_memory_is_bounded_where_there_are_more_lines_or_texts_than_bytes_of_text(form, tmp_path):
+    texts = 1 << 22
+    text = "\n" * (3 << 20) if form == "lines" else '{"text": [' + '"a",' * (texts - 1) + '"a"]}\n'
+    (tmp_path / "in.jsonl").write_text(text)
+    flags = ["--tokenizer-type", "ByteLevelTokenizer", "--on-error", "skip", "--workers", 16]
+    args = ["--input", tmp_path / "in.jsonl", "--output-prefix", tmp_path / "o", *flags]
+    assert peak_memory_mib(*args) < 200
+    if form == "lines":
+        with open(tmp_path / "o.skipped.jsonl", "rb") as file:
+            assert sum(1 for _ in file) == 3 << 20
+        return
+    assert (tmp_path / "o_text_document.bin").stat().st_size == 2 * texts
+    (tmp_path / "in.jsonl").write_text('{"text": [' + '"a",' * texts + '"a"]}\n')
+    done = run(*args[:-4])
+    assert done.returncode == 65 and "a list of more than 4194304 texts" in done.stderr
+
+
 def test_a_killed_run_leaves_nothing_that_looks_finished(corpora, tmp_path):
     part = (corpora / "corpus.jsonl").read_bytes() + b"\n"
     (tmp_path / "in.jsonl").write_bytes(part * 100)
@@ -246,8 +277,9 @@ def test_a_killed_run_leaves_nothing_that_looks_finished(corpora, tmp_path):
         [PROGRAM, "--input", tmp_path / "in.jsonl", "--output-prefix", tmp_path / "out", *TINY, "--workers", "1"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    while not leftovers(tmp_path, "out"):
+    while process.poll() is None and not leftovers(tmp_path, "out"):
         time.sleep(0.01)
+    assert process.poll() is None
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not (tmp_path / "out_text_document.bin").exists()

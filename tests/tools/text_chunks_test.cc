@@ -11,6 +11,13 @@ namespace {
 
 using ::testing::ElementsAre;
 
+std::vector<Line> SplitLines(const Chunk& chunk) {
+  std::vector<Line> lines;
+  LineSplitter splitter(chunk);
+  for (Line line; splitter.Next(line);) lines.push_back(line);
+  return lines;
+}
+
 class TextChunksTest : public ::testing::Test {
  protected:
   // "number:text" of every line, read in chunks of about `target` bytes.
@@ -51,19 +58,35 @@ TEST_F(TextChunksTest, NoLineAfterTheLastBreak) {
 }
 
 TEST_F(TextChunksTest, TextIsCutBetweenDocumentsOnly) {
-  const std::string input = "a\nb\n\nc\r\n\r\nd\ne\nf\n\n\ng";
   const std::string path = (folder_.path() / "in").string();
-  data::testing::WriteFile(path, input);
-  for (size_t target = 1; target < 20; ++target) {
-    ChunkReader reader({path}, {.format = InputFormat::kText, .target = target});
-    std::string all;
-    for (Chunk chunk; reader.Next(chunk);) {
-      all += chunk.bytes.view();
-      const bool at_end = all.size() == input.size();
-      EXPECT_TRUE(at_end || chunk.bytes.view().ends_with("\n\n") ||
-                  chunk.bytes.view().ends_with("\n\r\n"));
+  for (const std::string input : {"a\nb\n\nc\r\n\r\nd\ne\nf\n\n\ng", "a\rb\r\rc\rd\r\r\re",
+                                  "a\n\rb\r\r\nc\r\n\rd\n\r\ne\r\r"}) {
+    const auto whole = Lines(input, InputFormat::kText, 1000);
+    for (size_t target = 1; target < 20; ++target) {
+      EXPECT_EQ(Lines(input, InputFormat::kText, target), whole) << target;
+      if (target == 1) {
+        EXPECT_GT(chunks_, 2) << input;
+      }
+      ChunkReader reader({path}, {.format = InputFormat::kText, .target = target});
+      std::string all;
+      for (Chunk chunk; reader.Next(chunk);) {
+        all += chunk.bytes.view();
+        const bool at_end = all.size() == input.size();
+        EXPECT_TRUE(at_end || SplitLines(chunk).back().text.empty()) << target;
+      }
+      EXPECT_EQ(all, input);
     }
-    EXPECT_EQ(all, input);
+  }
+}
+
+// Quadratic time would be minutes.
+TEST_F(TextChunksTest, TimeIsLinearInTheNumberOfCarriageReturns) {
+  constexpr size_t kSize = 4 << 20;
+  for (const InputFormat format : {InputFormat::kJsonl, InputFormat::kText, InputFormat::kLines}) {
+    for (const size_t target : {kSize / 4, kSize * 2}) {
+      EXPECT_EQ(Lines(std::string(kSize, '\r'), format, target).size(), kSize);
+      EXPECT_EQ(chunks_, target < kSize ? 5 : 1);
+    }
   }
 }
 

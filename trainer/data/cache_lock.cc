@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,17 +9,10 @@
 #include <utility>
 
 #include "trainer/data/data_error.h"
+#include "trainer/data/file_ops.h"
 
 namespace muster::data {
 namespace {
-
-// Whether `fd` is what `path` names now: a former holder may have removed it meanwhile.
-bool IsCurrent(int fd, const std::string& path) {
-  struct stat held {};
-  struct stat named {};
-  return ::fstat(fd, &held) == 0 && ::stat(path.c_str(), &named) == 0 &&
-         held.st_ino == named.st_ino && held.st_dev == named.st_dev;
-}
 
 void Lock(int fd, const std::string& path, const DataReport& report) {
   if (::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
@@ -36,7 +28,7 @@ CacheLock::CacheLock(std::string path, const DataReport& report) : path_(std::mo
     fd_.reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
     if (!fd_) throw DataError("create " + path_ + ": " + std::strerror(errno));
     Lock(fd_.get(), path_, report);
-  } while (!IsCurrent(fd_.get(), path_));
+  } while (!IsStill(fd_.get(), path_));
 }
 
 CacheLock::~CacheLock() {

@@ -34,6 +34,11 @@ void ForEachBlock(const PartialFile& file, Use use) {
   }
 }
 
+int64_t IndexBytes(const WriterState& state) {
+  return kIndexHeaderBytes + (kLengthItem + kIndexItem) * state.sequences +
+         kIndexItem * (state.documents + 1);
+}
+
 // An index never stands beside a .bin that it does not describe.
 void RemoveOldIndex(const std::string& prefix) {
   const std::string path = prefix + ".idx";
@@ -167,11 +172,24 @@ void IndexedWriter::Publish() {
   for (PartialFile* part : {&lengths_, &documents_, &modes_}) part->Keep(false);
 }
 
-void IndexedWriter::PublishLeftover(const std::string& prefix) {
+void IndexedWriter::CheckLeftover(const std::string& prefix, const WriterState& state) {
   const std::string bin = prefix + ".bin";
-  if (::access(PartialFile::TemporaryPath(bin).c_str(), F_OK) == 0) RemoveOldIndex(prefix);
-  PartialFile::PublishLeftover(bin);
-  PartialFile::PublishLeftover(prefix + ".idx");
+  const std::string index = prefix + ".idx";
+  PartialFile::CheckLeftover(bin, state.bin_bytes);
+  PartialFile::CheckLeftover(index, IndexBytes(state));
+  // .bin gets its name first: an .idx beside an unnamed .bin is that of an earlier data set.
+  if (PartialFile::HasLeftover(bin) && !PartialFile::HasLeftover(index)) {
+    throw DataError(PartialFile::TemporaryPath(index) +
+                    ", which the interrupted run wrote, is gone; start again without --resume");
+  }
+}
+
+void IndexedWriter::PublishLeftover(const std::string& prefix, const WriterState& state) {
+  CheckLeftover(prefix, state);
+  const std::string bin = prefix + ".bin";
+  if (PartialFile::HasLeftover(bin)) RemoveOldIndex(prefix);
+  PartialFile::PublishLeftover(bin, state.bin_bytes);
+  PartialFile::PublishLeftover(prefix + ".idx", IndexBytes(state));
   for (const char* part : {".idx.lengths", ".idx.documents", ".idx.modes"}) {
     ::unlink(PartialFile::TemporaryPath(prefix + part).c_str());
   }

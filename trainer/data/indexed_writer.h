@@ -51,8 +51,11 @@ class IndexedWriter {
     Prepare();
     Publish();
   }
-  // Publishes what a writer that was interrupted after Prepare left.
-  static void PublishLeftover(const std::string& prefix);
+  // Throws unless a writer that was interrupted after Prepare, when `state` was what it had
+  // written, left all of it, under temporary or final names.
+  static void CheckLeftover(const std::string& prefix, const WriterState& state);
+  // Checks this and publishes it.
+  static void PublishLeftover(const std::string& prefix, const WriterState& state);
   // Leaves the temporary files for a later run on destruction, as does a writer that resumed.
   void Keep();
 

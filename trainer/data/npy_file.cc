@@ -11,6 +11,7 @@
 
 #include "common/unique_fd.h"
 #include "trainer/data/data_error.h"
+#include "trainer/data/file_ops.h"
 #include "trainer/data/indexed_format.h"
 #include "trainer/data/mapped_file.h"
 
@@ -40,17 +41,6 @@ std::string Dictionary(std::string_view type, const std::vector<int64_t>& shape)
 std::string TemporaryName(const std::string& path) {
   static std::atomic<unsigned> count = 0;
   return fmt::format("{}.{:08x}{:08x}.{}.tmp", path, std::random_device{}(), ::getpid(), ++count);
-}
-
-void WriteAll(int fd, const void* data, size_t size, const std::string& path) {
-  const auto* at = static_cast<const uint8_t*>(data);
-  while (size > 0) {
-    const ssize_t n = ::write(fd, at, size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw DataError("write " + path + ": " + std::strerror(errno));
-    at += n;
-    size -= static_cast<size_t>(n);
-  }
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "trainer/data/data_error.h"
+#include "trainer/data/file_ops.h"
 
 namespace muster::data {
 namespace {
@@ -23,12 +24,11 @@ constexpr int64_t kCopyBytes = 1 << 20;
   throw DataError(what + " " + path + ": " + std::strerror(errno));
 }
 
-// Whether `fd` is still what `path` names: another process may have removed or renamed it.
-bool IsStill(int fd, const std::string& path) {
-  struct stat opened {};
-  struct stat named {};
-  return ::fstat(fd, &opened) == 0 && ::stat(path.c_str(), &named) == 0 &&
-         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+// More files than a process may have open.
+[[noreturn]] void FailToCreate(const std::string& path) {
+  const bool too_many = errno == EMFILE;
+  throw DataError("create " + path + ": " + std::strerror(errno) +
+                  (too_many ? "; raise the limit (ulimit -n)" : ""));
 }
 
 }  // namespace
@@ -54,7 +54,7 @@ PartialFile::PartialFile(std::string final_path, int64_t resume_at)
 void PartialFile::OpenLocked() {
   do {
     fd_.reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-    if (!fd_) Fail("create", path_);
+    if (!fd_) FailToCreate(path_);
     if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       fd_.reset();
       throw DataError(path_ + " is being written by another process");
@@ -67,15 +67,8 @@ PartialFile::~PartialFile() {
 }
 
 void PartialFile::Write(const void* data, size_t size) {
-  const auto* at = static_cast<const uint8_t*>(data);
-  while (size > 0) {
-    const ssize_t n = ::write(fd_.get(), at, size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) Fail("write", path_);
-    at += n;
-    size -= static_cast<size_t>(n);
-    size_ += n;
-  }
+  WriteAll(fd_.get(), data, size, path_);
+  size_ += static_cast<int64_t>(size);
 }
 
 void PartialFile::AppendFile(int fd, int64_t size, const std::string& name) {
@@ -119,19 +112,42 @@ size_t PartialFile::ReadAt(int64_t offset, void* data, size_t size) const {
 
 void PartialFile::Sync() {
   if (::fdatasync(fd_.get()) != 0) Fail("sync", path_);
+  if (name_synced_) return;
+  SyncFolderOf(path_);
+  name_synced_ = true;
 }
 
 void PartialFile::Publish() {
   if (::fsync(fd_.get()) != 0) Fail("sync", path_);
   if (::rename(path_.c_str(), final_path_.c_str()) != 0) Fail("rename to " + final_path_, path_);
   fd_.reset();
+  SyncFolderOf(final_path_);
 }
 
-void PartialFile::PublishLeftover(const std::string& final_path) {
-  const std::string from = TemporaryPath(final_path);
-  if (::rename(from.c_str(), final_path.c_str()) != 0 && errno != ENOENT) {
-    Fail("rename to " + final_path, from);
+void PartialFile::CheckLeftover(const std::string& final_path, int64_t size) {
+  const std::string path = HasLeftover(final_path) ? TemporaryPath(final_path) : final_path;
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    if (errno != ENOENT) Fail("stat", path);
+    throw DataError(path +
+                    ", which the interrupted run wrote, is gone; start again without "
+                    "--resume");
   }
+  if (info.st_size != size) {
+    throw DataError(fmt::format(
+        "{} has {} bytes, but the interrupted run wrote {}: it was changed; start again without "
+        "--resume",
+        path, info.st_size, size));
+  }
+}
+
+bool PartialFile::HasLeftover(const std::string& final_path) {
+  return ::access(TemporaryPath(final_path).c_str(), F_OK) == 0;
+}
+
+void PartialFile::PublishLeftover(const std::string& final_path, int64_t size) {
+  CheckLeftover(final_path, size);
+  if (HasLeftover(final_path)) PartialFile(final_path, size).Publish();
 }
 
 }  // namespace muster::data

@@ -27,18 +27,22 @@ class PartialFile {
   int fd() const { return fd_.get(); }
   const std::string& path() const { return path_; }
 
-  // Makes what was written durable.
+  // Makes what was written durable, with the temporary name.
   void Sync();
-  // Makes it durable and gives it its final name.
+  // Makes it durable and gives it its final name, durably.
   void Publish();
   // Whether destruction leaves the temporary file for a later run.
   void Keep(bool keep) { keep_ = keep; }
 
   // The temporary name of a file.
   static std::string TemporaryPath(const std::string& final_path) { return final_path + ".tmp"; }
-  // Gives a complete temporary file, which an interrupted run left, its final name, if there is
-  // one.
-  static void PublishLeftover(const std::string& final_path);
+  // Whether there is a file under the temporary name.
+  static bool HasLeftover(const std::string& final_path);
+  // Throws unless an interrupted run left the file, under its temporary or already under its final
+  // name, with exactly `size` bytes.
+  static void CheckLeftover(const std::string& final_path, int64_t size);
+  // Checks this and gives the file its final name, if it has not got it yet.
+  static void PublishLeftover(const std::string& final_path, int64_t size);
 
  private:
   // A temporary file that no other process holds.
@@ -49,6 +53,7 @@ class PartialFile {
   UniqueFd fd_;
   int64_t size_ = 0;
   bool keep_ = false;
+  bool name_synced_ = false;
 };
 
 }  // namespace muster::data

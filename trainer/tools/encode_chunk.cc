@@ -75,9 +75,14 @@ void ChunkEncoder::CheckSize(std::string_view text) const {
 }
 
 void ChunkEncoder::EncodeJsonLines(const Chunk& chunk, EncodedChunk& out) {
-  for (const Line& line : SplitLines(chunk)) {
+  LineSplitter lines(chunk);
+  for (Line line; lines.Next(line);) {
     out.characters += CountCharacters(line.text) + 1;
     const int64_t index = chunk.first_index + line.number - chunk.first_line;
+    if (const auto problem = FindNoObject(line.text)) {
+      Refuse({chunk.file, line.number, problem->column, problem->what()}, out);
+      continue;
+    }
     try {
       CheckSize(line.text);
       // The chunk is ours to overwrite, and holds the line.
@@ -108,7 +113,8 @@ void ChunkEncoder::EncodeText(const Chunk& chunk, EncodedChunk& out) {
     text.clear();
     problem.reset();
   };
-  for (const Line& line : SplitLines(chunk)) {
+  LineSplitter lines(chunk);
+  for (Line line; lines.Next(line);) {
     out.characters += CountCharacters(line.text) + 1;
     if (line.text.empty() || options_.format == InputFormat::kLines) flush();
     if (line.text.empty()) continue;
@@ -191,6 +197,9 @@ void ChunkEncoder::AddSequence(std::string_view text, EncodedColumn& column) {
     unchecked = 0;
   });
   CheckIds(column, unchecked);
+  if (column.ids.size() >= tokenizer::Encoder::kPartIds) {  // of many texts
+    column.Spill(options_.token_type, options_.spill_folder);
+  }
   const int64_t length = column.num_tokens() - before;
   if (length == 0) return;
   if (length >= kMaxSequenceTokens) throw TokenizerError("a text of more than 2^31 tokens");

@@ -22,16 +22,18 @@ void Flags::Text(const std::string& name, std::string* target, const std::string
       {name, "TEXT", help, false, [target](const auto& values) { *target = values[0]; }});
 }
 
-void Flags::Integer(const std::string& name, int64_t* target, int64_t minimum,
+void Flags::Integer(const std::string& name, int64_t* target, int64_t minimum, int64_t maximum,
                     const std::string& help) {
   flags_.push_back({name, "N", help, false, [=](const auto& values) {
                       const std::string& word = values[0];
                       const char* end = word.data() + word.size();
                       const auto parsed = std::from_chars(word.data(), end, *target);
-                      if (parsed.ec != std::errc() || parsed.ptr != end || *target < minimum) {
-                        throw UsageError(fmt::format("{} {}: expected a whole number, at least {}",
-                                                     name, word, minimum));
-                      }
+                      const bool whole = parsed.ec == std::errc() && parsed.ptr == end;
+                      if (whole && *target >= minimum && *target <= maximum) return;
+                      const std::string most =
+                          maximum == INT64_MAX ? "" : fmt::format(" and at most {}", maximum);
+                      throw UsageError(fmt::format("{} {}: expected a whole number, at least {}{}",
+                                                   name, word, minimum, most));
                     }});
 }
 

@@ -23,8 +23,12 @@ class Flags {
  public:
   void Switch(const std::string& name, bool* target, const std::string& help);
   void Text(const std::string& name, std::string* target, const std::string& help);
-  // At least `minimum`.
-  void Integer(const std::string& name, int64_t* target, int64_t minimum, const std::string& help);
+  // From `minimum` to `maximum`.
+  void Integer(const std::string& name, int64_t* target, int64_t minimum, int64_t maximum,
+               const std::string& help);
+  void Integer(const std::string& name, int64_t* target, int64_t minimum, const std::string& help) {
+    Integer(name, target, minimum, INT64_MAX, help);
+  }
   void List(const std::string& name, std::vector<std::string>* target, const std::string& help);
   // Words that belong to no flag, at least `minimum` and at most `maximum`; `name` as in help.
   void Words(const std::string& name, size_t minimum, size_t maximum,

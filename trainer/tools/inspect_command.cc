@@ -7,6 +7,7 @@
 #include "trainer/tools/commands.h"
 #include "trainer/tools/dataset_facts.h"
 #include "trainer/tools/flags.h"
+#include "trainer/tools/printable.h"
 
 namespace muster::tools {
 namespace {
@@ -27,7 +28,7 @@ nlohmann::ordered_json Describe(const std::string& prefix) {
   const data::IndexedDataset dataset(prefix);
   const DatasetFacts facts = ReadFacts(dataset);
   const LengthHistogram& lengths = facts.document_lengths;
-  return {{"prefix", prefix},
+  return {{"prefix", Printable(prefix)},
           {"token_type", TokenTypeName(dataset.token_type())},
           {"tokens", facts.tokens},
           {"documents", facts.documents},

@@ -1,5 +1,7 @@
 #include "trainer/tools/json_line.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -10,6 +12,9 @@ namespace muster::tools {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+constexpr std::string_view kSpace = " \t\n\r";  // JSON's
+// Of one list: what notes them all must fit in memory.
+constexpr size_t kMaxTexts = size_t{1} << 22;
 
 // What stands under a key, until a later one of the same name replaces it.
 struct Found {
@@ -26,6 +31,9 @@ void CheckEncoding(std::string_view line) {
   }
 }
 
+constexpr std::string_view kEmptyLine = "an empty line";
+constexpr std::string_view kNoObject = "expected an object, such as {\"text\": \"...\"}";
+
 void ReadText(JsonScanner& scanner, Found& found) {
   const JsonScanner::String text = scanner.ReadString();
   if (!text.whole) found.problem = "the text holds half of a surrogate pair";
@@ -40,6 +48,10 @@ void ReadList(JsonScanner& scanner, Found& found) {
   do {
     scanner.SkipSpace();
     if (scanner.Peek() == '"') {
+      if (found.texts.texts.size() == kMaxTexts) {
+        scanner.Fail(
+            fmt::format("a list of more than {} texts; cut it into several lines", kMaxTexts));
+      }
       ReadText(scanner, found);
     } else {
       scanner.SkipValue();
@@ -66,12 +78,21 @@ Found ReadFound(JsonScanner& scanner) {
 
 }  // namespace
 
+std::optional<LineError> FindNoObject(std::string_view line) {
+  const size_t at = line.find_first_not_of(kSpace);
+  if (at == std::string_view::npos) return LineError(line.size() + 1, std::string(kEmptyLine));
+  const bool other = line[at] != '{' && !line.starts_with(kByteOrderMark) &&
+                     tokenizer::ValidUtf8Prefix(line) == line.size();
+  if (other) return LineError(at + 1, std::string(kNoObject));
+  return std::nullopt;
+}
+
 std::vector<Texts> ReadJsonLine(std::span<char> line, const std::vector<std::string>& keys) {
   CheckEncoding({line.data(), line.size()});
   JsonScanner scanner(line.data(), line.size());
   scanner.SkipSpace();
-  if (scanner.AtEnd()) scanner.Fail("an empty line");
-  if (scanner.Peek() != '{') scanner.Fail("expected an object, such as {\"text\": \"...\"}");
+  if (scanner.AtEnd()) scanner.Fail(std::string(kEmptyLine));
+  if (scanner.Peek() != '{') scanner.Fail(std::string(kNoObject));
   scanner.Take('{');
   std::vector<Found> found(keys.size());
   scanner.SkipSpace();

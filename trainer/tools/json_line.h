@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -26,6 +27,10 @@ struct Texts {
 // Infinity are numbers, the last of equal keys counts, control characters in strings and a byte
 // order mark are refused, a lone surrogate is refused only where it is used. Throws LineError.
 std::vector<Texts> ReadJsonLine(std::span<char> line, const std::vector<std::string>& keys);
+
+// Why a line holds no object at all (it is blank, or begins with something else), as ReadJsonLine
+// says it, but without the cost of an exception: such lines may come by the million.
+std::optional<LineError> FindNoObject(std::string_view line);
 
 // One string of JSON alone, such as "a\n". Throws LineError.
 std::string ReadJsonString(std::string_view line);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -24,20 +25,33 @@ class OrderedPool {
   using Work = std::function<Out(In& item)>;   // one for each worker
   using Write = std::function<void(Out result)>;
   using Weigh = std::function<size_t(const In& item)>;
+  using Start = std::function<std::thread(std::function<void()> body)>;
 
   // Items in flight for each worker: enough that none waits for a slow neighbour.
   static constexpr size_t kItemsPerWorker = 3;
 
   // Items that were read and are not yet written weigh at most `max_weight` together; one that is
-  // heavier alone waits until it is alone.
-  static void Run(const Read& read, const std::vector<Work>& workers, const Write& write,
-                  const Weigh& weigh, size_t max_weight) {
+  // heavier alone waits until it is alone. When the system has no more threads, those that it gave
+  // do the work; it is an error when it gives fewer than two.
+  static void Run(
+      const Read& read, const std::vector<Work>& workers, const Write& write, const Weigh& weigh,
+      size_t max_weight, const Start& start = [](std::function<void()> body) {
+        return std::thread(std::move(body));
+      }) {
     OrderedPool pool(workers.size() * kItemsPerWorker, weigh, max_weight);
     std::vector<std::thread> threads;
-    threads.emplace_back([&] { pool.ReadAll(read); });
-    for (const Work& work : workers) threads.emplace_back([&] { pool.WorkAll(work); });
+    threads.reserve(workers.size() + 1);
     std::exception_ptr error;
     try {
+      threads.push_back(start([&] { pool.ReadAll(read); }));
+      for (const Work& work : workers) {
+        try {
+          threads.push_back(start([&] { pool.WorkAll(work); }));
+        } catch (const std::system_error&) {
+          if (threads.size() < 2) throw;
+          break;
+        }
+      }
       pool.WriteAll(write);
     } catch (...) {
       error = std::current_exception();

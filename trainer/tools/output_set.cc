@@ -7,11 +7,40 @@
 #include <utility>
 
 #include "trainer/data/partial_file.h"
+#include "trainer/tools/printable.h"
 
 namespace muster::tools {
 
 using data::IndexedWriter;
 using data::PartialFile;
+
+namespace {
+
+struct NamedWriter {
+  std::string prefix;
+  data::WriterState state;
+};
+
+// All that Prepare brings to its end: the files of each part and key, and those merged from them.
+std::vector<NamedWriter> AllWriters(const OutputNames& names, const ResumeState& state) {
+  std::vector<NamedWriter> writers;
+  std::vector<data::WriterState> merged(names.keys.size());
+  for (int64_t part = 0; part < names.partitions; ++part) {
+    for (size_t k = 0; k < names.keys.size(); ++k) {
+      const data::WriterState& writer = state.writers.at(writers.size());
+      writers.push_back({names.OfPart(part, names.keys[k]), writer});
+      merged[k].bin_bytes += writer.bin_bytes;
+      merged[k].sequences += writer.sequences;
+      merged[k].documents += writer.documents;
+    }
+  }
+  for (size_t k = 0; names.partitions > 1 && k < names.keys.size(); ++k) {
+    writers.push_back({names.Of(names.keys[k]), merged[k]});
+  }
+  return writers;
+}
+
+}  // namespace
 
 std::string OutputNames::Of(const std::string& key) const {
   return fmt::format("{}_{}_{}", prefix, key, level);
@@ -47,7 +76,7 @@ void OutputSet::Append(const EncodedChunk& chunk, const std::vector<std::string>
     writers_[i]->Append(column.token_bytes(), column.lengths, column.sequences_per_document);
   }
   for (const SkippedLine& line : chunk.skipped) {
-    const nlohmann::ordered_json entry = {{"file", inputs[line.file]},
+    const nlohmann::ordered_json entry = {{"file", Printable(inputs[line.file])},
                                           {"line", line.line},
                                           {"column", line.column},
                                           {"reason", line.reason}};
@@ -89,18 +118,26 @@ void OutputSet::Publish() {
   if (num_skipped_ > 0) skipped_->Publish();
 }
 
-void OutputSet::PublishLeftover(const OutputNames& names) {
-  for (const std::string& key : names.keys) {
-    for (int64_t part = 0; names.partitions > 1 && part < names.partitions; ++part) {
-      IndexedWriter::PublishLeftover(names.OfPart(part, key));
-    }
-    IndexedWriter::PublishLeftover(names.Of(key));
+void OutputSet::PublishLeftover(const OutputNames& names, const ResumeState& state) {
+  const std::vector<NamedWriter> writers = AllWriters(names, state);
+  for (const NamedWriter& writer : writers) {
+    IndexedWriter::CheckLeftover(writer.prefix, writer.state);
   }
-  PartialFile::PublishLeftover(names.Skipped());
+  if (state.skipped > 0) PartialFile::CheckLeftover(names.Skipped(), state.skipped_bytes);
+  for (const NamedWriter& writer : writers) {
+    IndexedWriter::PublishLeftover(writer.prefix, writer.state);
+  }
+  if (state.skipped > 0) {
+    PartialFile::PublishLeftover(names.Skipped(), state.skipped_bytes);
+  } else {
+    ::unlink(PartialFile::TemporaryPath(names.Skipped()).c_str());
+    ::unlink(names.Skipped().c_str());  // of an earlier run
+  }
 }
 
 void OutputSet::Keep() {
   for (const auto& writer : writers_) writer->Keep();
+  for (const auto& writer : merged_) writer->Keep();
   skipped_->Keep(true);
 }
 

@@ -42,8 +42,9 @@ class OutputSet {
   // Writes the index files and, from partitions, the merged files.
   void Prepare();
   void Publish();
-  // Publishes what a run left that was killed between Prepare and the end of Publish.
-  static void PublishLeftover(const OutputNames& names);
+  // Publishes what a run left that was killed between Prepare and the end of Publish, when `state`
+  // was its last note. Throws, and publishes nothing, unless all of it is there.
+  static void PublishLeftover(const OutputNames& names, const ResumeState& state);
 
   // Leaves the temporary files for a later run.
   void Keep();

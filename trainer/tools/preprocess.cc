@@ -9,12 +9,14 @@
 #include <utility>
 
 #include "trainer/data/data_error.h"
+#include "trainer/data/partial_file.h"
 #include "trainer/tools/ordered_pool.h"
 
 namespace muster::tools {
 namespace {
 
-// Text in flight, read and not yet written; its tokens can take four times as much.
+// Weight in flight, of text that was read and not yet written; its tokens can take four times as
+// much.
 constexpr size_t kMaxInFlight = 32 << 20;
 constexpr size_t kMaxChunk = 1 << 20;
 constexpr size_t kMinChunk = 64 << 10;
@@ -24,6 +26,17 @@ using Pool = OrderedPool<Chunk, EncodedChunk>;
 size_t ChunkBytes(int64_t workers) {
   return std::clamp(kMaxInFlight / (Pool::kItemsPerWorker * static_cast<size_t>(workers)),
                     kMinChunk, kMaxChunk);
+}
+
+// What a chunk may come to in memory, with what is made of it: for a line and for a text of a list
+// (which has two quotes) there are a length, an entry, a few tokens, or a note that it was skipped.
+constexpr size_t kLineWeight = 64;
+constexpr size_t kQuoteWeight = 16;
+size_t Weigh(const Chunk& chunk) {
+  const std::string_view text = chunk.bytes.view();
+  const auto lines = static_cast<size_t>(chunk.end.index - chunk.first_index);
+  const auto quotes = static_cast<size_t>(std::count(text.begin(), text.end(), '"'));
+  return text.size() + kLineWeight * lines + kQuoteWeight * quotes;
 }
 
 // Lines of all inputs, for Megatron's sequential partitions.
@@ -63,10 +76,12 @@ std::optional<ResumeState> Load(const PreprocessOptions& options) {
 class Run {
  public:
   Run(const tokenizer::Tokenizer& tokenizer, const PreprocessOptions& options,
-      const EncodeOptions& encode, const std::optional<ResumeState>& start)
+      const EncodeOptions& encode, const std::optional<ResumeState>& start,
+      std::optional<int64_t> counted_lines)
       : tokenizer_(tokenizer),
         options_(options),
         encode_(encode),
+        counted_lines_(counted_lines),
         reader_(encode.inputs, ReaderOptions(options.workers, encode),
                 start ? start->position : InputPosition()),
         output_(options.output, encode.token_type, start),
@@ -80,6 +95,7 @@ class Run {
   PreprocessResult Go() {
     try {
       Encode();
+      CheckLines();
       output_.Prepare();
       state_.complete = true;
       Save();
@@ -103,6 +119,15 @@ class Run {
     return taken + start.offset;
   }
 
+  // The lines were dealt out by their number.
+  void CheckLines() const {
+    if (!counted_lines_ || state_.position.index == *counted_lines_) return;
+    throw data::DataError(fmt::format(
+        "--keep-sequential-samples: {} lines were counted, but then {} were read: the input was "
+        "changed meanwhile; start again",
+        *counted_lines_, state_.position.index));
+  }
+
   void Encode() {
     std::vector<Pool::Work> works;
     for (int64_t i = 0; i < options_.workers; ++i) {
@@ -110,8 +135,7 @@ class Run {
       works.push_back([encoder](Chunk& chunk) { return encoder->Encode(chunk); });
     }
     Pool::Run([this](Chunk& chunk) { return reader_.Next(chunk); }, works,
-              [this](const EncodedChunk& chunk) { Write(chunk); },
-              [](const Chunk& chunk) { return chunk.bytes.size(); }, kMaxInFlight);
+              [this](const EncodedChunk& chunk) { Write(chunk); }, Weigh, kMaxInFlight);
   }
 
   void Write(const EncodedChunk& chunk) {
@@ -133,6 +157,7 @@ class Run {
   const tokenizer::Tokenizer& tokenizer_;
   const PreprocessOptions& options_;
   const EncodeOptions& encode_;
+  const std::optional<int64_t> counted_lines_;
   ChunkReader reader_;
   OutputSet output_;
   Progress progress_;
@@ -149,18 +174,21 @@ PreprocessResult Preprocess(const tokenizer::Tokenizer& tokenizer,
   encode.threads = static_cast<size_t>(options.workers);
   const auto folder = std::filesystem::path(options.output.prefix).parent_path();
   if (!folder.empty()) encode.spill_folder = folder;
+  // Held until the end: only one run at a time reads, writes or removes what has this prefix.
+  const data::PartialFile lock(options.output.prefix + ".run");
   const std::optional<ResumeState> start = Load(options);
   if (start && start->complete) {
-    OutputSet::PublishLeftover(options.output);
+    OutputSet::PublishLeftover(options.output, *start);
     RemoveResumeState(options.output.prefix);
     return {start->documents, start->tokens, start->skipped, true};
   }
+  std::optional<int64_t> lines;
   if (options.keep_sequential && encode.partitioning.count > 1) {
+    lines = CountLines(encode.inputs);
     const int64_t count = encode.partitioning.count;
-    encode.partitioning.lines_per_part =
-        std::max<int64_t>(1, (CountLines(encode.inputs) + count - 1) / count);
+    encode.partitioning.lines_per_part = std::max<int64_t>(1, (*lines + count - 1) / count);
   }
-  PreprocessResult result = Run(tokenizer, options, encode, start).Go();
+  PreprocessResult result = Run(tokenizer, options, encode, start, lines).Go();
   result.resumed = start.has_value();
   return result;
 }

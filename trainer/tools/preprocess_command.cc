@@ -1,9 +1,12 @@
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <set>
 #include <thread>
@@ -14,6 +17,7 @@
 #include "trainer/tools/commands.h"
 #include "trainer/tools/input_files.h"
 #include "trainer/tools/preprocess.h"
+#include "trainer/tools/printable.h"
 #include "trainer/tools/punkt_splitter.h"
 #include "trainer/tools/tokenizer_flags.h"
 
@@ -22,6 +26,8 @@ namespace {
 
 // Far more than cores; a mistyped number must not start that many threads.
 constexpr int64_t kMaxThreads = 1024;
+constexpr int64_t kMaxDocumentMib = 1 << 20;  // a TiB
+constexpr int64_t kMaxSaveSeconds = 1'000'000'000;
 
 struct Arguments {
   tokenizer::TokenizerOptions tokenizer;
@@ -73,10 +79,10 @@ Flags MakeFlags(Arguments* args) {
                "partitions of consecutive lines: the order of the lines stays");
   flags.Text("--on-error", &args->on_error,
              "a line that can't be used: stop (default), or skip and list in PREFIX.skipped.jsonl");
-  flags.Integer("--max-document-mib", &args->max_document_mib, 1,
+  flags.Integer("--max-document-mib", &args->max_document_mib, 1, kMaxDocumentMib,
                 "longest line or document; default 256");
   flags.Switch("--resume", &args->resume, "go on where an interrupted run of the same flags was");
-  flags.Integer("--save-interval", &args->save_seconds, 0,
+  flags.Integer("--save-interval", &args->save_seconds, 0, kMaxSaveSeconds,
                 "seconds between notes of how far the run is, for --resume; default 10");
   flags.Integer("--log-interval", &args->log_interval, 1,
                 "documents between progress lines; default 1000");
@@ -150,6 +156,53 @@ void CheckPartitions(const Arguments& args) {
   }
 }
 
+// Files are read twice then.
+void CheckReadableTwice(const std::vector<std::string>& files) {
+  for (const std::string& file : files) {
+    struct stat info {};
+    if (::stat(file.c_str(), &info) != 0 || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) {
+      continue;  // a missing file, or a folder, is refused when it is opened
+    }
+    throw UsageError("--keep-sequential-samples counts the lines first: it needs a file, and " +
+                     file + " is a pipe or a device");
+  }
+}
+
+// Two outputs under one name, such as those of --partitions 2 --json-keys text 0_text.
+void CheckNames(const OutputNames& names) {
+  std::set<std::string> seen;
+  const auto add = [&seen](const std::string& name) {
+    if (seen.insert(name).second) return;
+    throw UsageError("--json-keys, --partitions: two outputs would be named " + name +
+                     "; rename a key");
+  };
+  for (const std::string& key : names.keys) {
+    for (int64_t part = 0; part < names.partitions; ++part) add(names.OfPart(part, key));
+    if (names.partitions > 1) add(names.Of(key));
+  }
+}
+
+// Each part keeps several files open: as many as the system lets us.
+void RaiseFileLimit() {
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);  // if not, opening says what is missing
+}
+
+// What a run is, for the note beside its output: in UTF-8, whatever the names are in.
+RunIdentity MakeIdentity(const std::map<std::string, std::vector<std::string>>& flags,
+                         const std::vector<std::string>& files) {
+  RunIdentity identity;
+  for (const auto& [name, values] : flags) {
+    if (NeutralFlags().contains(name)) continue;
+    std::vector<std::string>& words = identity.flags[name];
+    for (const std::string& value : values) words.push_back(Printable(value));
+  }
+  for (const auto& [path, facts] : DescribeFiles(files)) identity.files[Printable(path)] = facts;
+  return identity;
+}
+
 void Check(const Arguments& args) {
   CheckInput(args.input);
   if (args.output_prefix.empty()) throw UsageError("--output-prefix PREFIX is missing; see --help");
@@ -210,17 +263,17 @@ void PrintResult(const Arguments& args, const PreprocessOptions& options,
 int RunPreprocess(const std::vector<std::string>& words) {
   Arguments args;
   RefuseSearch(words);
-  RunIdentity identity;
-  identity.flags = MakeFlags(&args).ParseNoting(words);
-  for (const std::string& name : NeutralFlags()) identity.flags.erase(name);
+  const auto flags = MakeFlags(&args).ParseNoting(words);
   Check(args);
   args.tokenizer.hf_special_tokens = !args.no_special_tokens;
   PreprocessOptions options = MakeOptions(args);
+  CheckNames(options.output);
+  if (args.keep_sequential && args.partitions > 1) CheckReadableTwice(options.encode.inputs);
+  RaiseFileLimit();
   std::vector<std::string> files = options.encode.inputs;
   files.insert(files.end(),
                {args.tokenizer.model, args.tokenizer.vocab_file, args.tokenizer.merge_file});
-  identity.files = DescribeFiles(files);
-  options.identity = identity;
+  options.identity = MakeIdentity(flags, files);
   std::unique_ptr<PunktSplitter> splitter;
   if (args.split_sentences) {
     splitter = std::make_unique<PunktSplitter>(ReadPunktModel(FindPunktModel(args.language)),

@@ -11,7 +11,7 @@
 namespace muster::tools {
 
 // What decides the output: flags by name, and the files that they name. Two runs with the same
-// value write the same files.
+// value write the same files. All of it is UTF-8 (see Printable).
 struct RunIdentity {
   std::map<std::string, std::vector<std::string>> flags;
   std::map<std::string, std::string> files;  // path: size and date

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "trainer/data/data_error.h"
+#include "trainer/data/file_ops.h"
 
 namespace muster::tools {
 namespace {
@@ -28,17 +29,13 @@ SpillFile::SpillFile(const std::string& folder) : name_(folder + "/.muster-spill
 }
 
 void SpillFile::Write(std::span<const uint8_t> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::pwrite(fd_.get(), bytes.data(), bytes.size(), size_);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) Fail("write", name_);
-    bytes = bytes.subspan(static_cast<size_t>(n));
-    size_ += n;
-  }
+  data::WriteAll(fd_.get(), bytes.data(), bytes.size(), name_);
+  size_ += static_cast<int64_t>(bytes.size());
 }
 
 void SpillFile::Truncate(int64_t size) {
   if (::ftruncate(fd_.get(), size) != 0) Fail("truncate", name_);
+  if (::lseek(fd_.get(), size, SEEK_SET) < 0) Fail("seek in", name_);
   size_ = size;
 }
 

@@ -7,6 +7,7 @@
 #include "trainer/tools/commands.h"
 #include "trainer/tools/dataset_facts.h"
 #include "trainer/tools/flags.h"
+#include "trainer/tools/printable.h"
 
 namespace muster::tools {
 namespace {
@@ -70,8 +71,8 @@ int RunStats(const std::vector<std::string>& words) {
   const LengthHistogram histogram = Read(data::IndexedDataset(prefix), args.sequences);
   args.json ? PrintJson(histogram, what) : PrintText(histogram, what);
   if (!args.svg.empty()) {
-    const std::string title =
-        fmt::format("{}: {} {}, {} tokens", prefix, histogram.count(), what, histogram.total());
+    const std::string title = fmt::format("{}: {} {}, {} tokens", Printable(prefix),
+                                          histogram.count(), what, histogram.total());
     const std::string svg = HistogramSvg(histogram.Bins(), title, what);
     data::PartialFile file(args.svg);
     file.Write(svg.data(), svg.size());

@@ -4,7 +4,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "trainer/data/data_error.h"
@@ -24,17 +23,28 @@ struct LineEnd {
   size_t next;
 };
 
-LineEnd FindLineEnd(std::string_view text, size_t at) {
-  const char* first = text.data() + at;
-  const size_t left = text.size() - at;
-  const void* newline = std::memchr(first, '\n', left);
-  const size_t to_newline =
-      newline != nullptr ? static_cast<size_t>(static_cast<const char*>(newline) - first) : left;
-  const void* carriage = std::memchr(first, '\r', to_newline);
-  if (carriage == nullptr) return {at + to_newline, std::min(at + to_newline + 1, text.size())};
-  const size_t end = at + static_cast<size_t>(static_cast<const char*>(carriage) - first);
-  const bool pair = end + 1 < text.size() && text[end + 1] == '\n';
-  return {end, end + (pair ? 2 : 1)};
+// `newline`: the first \n from `at` on, or the size of the text.
+LineEnd FindLineEnd(std::string_view text, size_t at, size_t newline) {
+  const size_t carriage = text.substr(at, newline - at).find('\r');
+  if (carriage == kNone) return {newline, std::min(newline + 1, text.size())};
+  const size_t end = at + carriage;
+  return {end, end + (end + 1 == newline && newline < text.size() ? 2 : 1)};
+}
+
+// Behind the last line that is empty, or npos. Such a line ends a line break before it, so that
+// two breaks stand side by side: \n\n, \n\r\n, \r\r and the like. A \r is known to be a break of
+// its own only by what follows it.
+size_t AfterLastBlankLine(std::string_view text) {
+  for (size_t end = text.size(); end >= 2; --end) {
+    size_t begin = end - 1;  // of the break that ends at `end`
+    if (text[begin] == '\n') {
+      if (text[begin - 1] == '\r') --begin;
+    } else if (text[begin] != '\r' || end == text.size() || text[end] == '\n') {
+      continue;
+    }
+    if (begin > 0 && (text[begin - 1] == '\n' || text[begin - 1] == '\r')) return end;
+  }
+  return kNone;
 }
 
 // Lines of whole lines; the last may lack its line break.
@@ -54,16 +64,14 @@ const char* UnitName(InputFormat format) {
 
 }  // namespace
 
-std::vector<Line> SplitLines(const Chunk& chunk) {
-  std::vector<Line> lines;
-  const std::string_view text = chunk.bytes.view();
-  int64_t number = chunk.first_line;
-  for (size_t at = 0; at < text.size(); ++number) {
-    const LineEnd line = FindLineEnd(text, at);
-    lines.push_back({number, text.substr(at, line.end - at)});
-    at = line.next;
-  }
-  return lines;
+bool LineSplitter::Next(Line& line) {
+  if (at_ == text_.size()) return false;
+  // Looked for once, not for every \r before it.
+  if (!newline_ || *newline_ < at_) newline_ = std::min(text_.find('\n', at_), text_.size());
+  const LineEnd end = FindLineEnd(text_, at_, *newline_);
+  line = {number_++, text_.substr(at_, end.end - at_)};
+  at_ = end.next;
+  return true;
 }
 
 ChunkReader::ChunkReader(std::vector<std::string> inputs, const ChunkOptions& options,
@@ -111,12 +119,8 @@ size_t ChunkReader::CutPoint(size_t from) const {
   if (options_.format == InputFormat::kFile) return kNone;
   const std::string_view searched = rest.substr(from);
   if (options_.format == InputFormat::kText) {
-    const size_t unix_blank = searched.rfind("\n\n");
-    const size_t dos_blank = searched.rfind("\n\r\n");
-    const size_t after_unix = unix_blank == kNone ? 0 : unix_blank + 2;
-    const size_t after_dos = dos_blank == kNone ? 0 : dos_blank + 3;
-    const size_t cut = std::max(after_unix, after_dos);
-    return cut == 0 ? kNone : from + cut;
+    const size_t cut = AfterLastBlankLine(searched);
+    return cut == kNone ? kNone : from + cut;
   }
   const size_t newline = searched.rfind('\n');
   if (newline != kNone) return from + newline + 1;
@@ -192,8 +196,9 @@ void ChunkReader::DropLine(Chunk& chunk) {
   while (true) {
     // What is left of the line, but for a last byte that may be the first half of \r\n.
     const std::string_view rest = rest_.view();
-    const LineEnd line = options_.format == InputFormat::kFile ? LineEnd{rest.size(), rest.size()}
-                                                               : FindLineEnd(rest, 0);
+    const LineEnd line = options_.format == InputFormat::kFile
+                             ? LineEnd{rest.size(), rest.size()}
+                             : FindLineEnd(rest, 0, std::min(rest.find('\n'), rest.size()));
     const bool complete = line.next < rest.size() || at_end_ ||
                           (line.end < rest.size() && rest[line.end] == '\n') ||
                           line.next > line.end + 1;

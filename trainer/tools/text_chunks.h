@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,7 +47,21 @@ struct Line {
   int64_t number;
   std::string_view text;  // bytes of the chunk
 };
-std::vector<Line> SplitLines(const Chunk& chunk);
+
+// The lines of a chunk, one after the other. The chunk must outlive it and its lines.
+class LineSplitter {
+ public:
+  explicit LineSplitter(const Chunk& chunk)
+      : text_(chunk.bytes.view()), number_(chunk.first_line) {}
+  // False at the end.
+  bool Next(Line& line);
+
+ private:
+  std::string_view text_;
+  int64_t number_;
+  size_t at_ = 0;
+  std::optional<size_t> newline_;  // a \n, the next one unless it lies behind us
+};
 
 struct ChunkOptions {
   InputFormat format = InputFormat::kJsonl;

@@ -6,6 +6,7 @@
 #include "trainer/tools/commands.h"
 #include "trainer/tools/dataset_check.h"
 #include "trainer/tools/dataset_facts.h"
+#include "trainer/tools/printable.h"
 #include "trainer/tools/tokenizer_flags.h"
 
 namespace muster::tools {
@@ -47,9 +48,11 @@ void Print(const std::string& prefix, const CheckReport& report) {
 }
 
 nlohmann::ordered_json ToJson(const std::string& prefix, const CheckReport& report) {
-  nlohmann::ordered_json out = {{"prefix", prefix},
+  nlohmann::ordered_json problems = nlohmann::ordered_json::array();
+  for (const std::string& problem : report.problems) problems.push_back(Printable(problem));
+  nlohmann::ordered_json out = {{"prefix", Printable(prefix)},
                                 {"good", report.num_problems == 0},
-                                {"problems", report.problems},
+                                {"problems", problems},
                                 {"num_problems", report.num_problems},
                                 {"documents", report.documents},
                                 {"sequences", report.sequences},
