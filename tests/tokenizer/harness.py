@@ -124,7 +124,13 @@ def combining(rng):
     return pick(rng, BASES + MARKS, 20)
 
 
+def touching_words(rng):
+    """What does and does not count as part of a word, beside the tokens that gpt2_style looks for."""
+    return pick(rng, ["hello", "hello", "ha", "½", "²", "Ⅷ", "\u0661", "\u0301", "_", "\u203f", "\u200d", "ⓐ", "\U0001e4ec", " ", "-", "z", "字"], 12)
+
+
 GENERATORS = [
+    touching_words,
     unicode_soup,
     words,
     spaces,

@@ -1,7 +1,9 @@
-"""Writes trainer/tokenizer/unicode_ranges.inc and late_characters.inc.
+"""Writes trainer/tokenizer/unicode_ranges.inc, word_ranges.inc and late_characters.inc.
 
 unicode_ranges.inc: letters, numbers and decimal digits. The classes are taken from the `tokenizers` package itself (its
 regular expressions decide what the reference does), the values of decimal digits from Python.
+
+word_ranges.inc: what is part of a word beside an added token with single_word, which another engine of the package decides.
 
 late_characters.inc: characters with a decomposition, a combining class or a composition in utf8proc but not in `tokenizers`,
 whose normalizers know an older Unicode.
@@ -13,7 +15,7 @@ import ctypes
 import pathlib
 import sys
 
-from tokenizers import Regex, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 CODE_POINTS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 
@@ -27,6 +29,18 @@ def matching(pattern):
         text = "!".join(map(chr, chunk))  # '!' is in none of the classes
         left = {k for _, (a, b) in splitter.pre_tokenize_str(text) for k in range(a, b)}
         found.update(c for i, c in enumerate(chunk) if 2 * i not in left)
+    return found
+
+
+def word_characters():
+    """Code points that keep an added token from standing alone."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.add_tokens([AddedToken("Zq", single_word=True, normalized=False)])
+    found = set()
+    for begin in range(0, len(CODE_POINTS), 20000):
+        chunk = CODE_POINTS[begin : begin + 20000]
+        alone = {first for first, _ in tokenizer.encode("".join(f"{chr(c)}Zq!" for c in chunk)).offsets}
+        found.update(c for i, c in enumerate(chunk) if 4 * i + 1 not in alone)
     return found
 
 
@@ -93,6 +107,8 @@ def main():
     zeros = ", ".join(f"0x{c:x}" for c in decimal_zeros())
     out += f"// The zeros of the scripts; each is followed by its one to nine.\nconstexpr uint32_t kDecimalZeros[] = {{{zeros}}};\n"
     (root / "trainer/tokenizer/unicode_ranges.inc").write_text(out)
+    words = "// Written by tests/tokenizer/make_unicode_tables.py.\n\n" + table("kWords", word_characters())
+    (root / "trainer/tokenizer/word_ranges.inc").write_text(words)
     late = "// Written by tests/tokenizer/make_unicode_tables.py.\n\n" + table("kLateCharacters", late_characters())
     (root / "trainer/tokenizer/late_characters.inc").write_text(late)
 

@@ -281,6 +281,43 @@ def test_every_letter_and_number_splits_as_in_the_package(tmp_path):
     assert_equal(texts, tokenize(tmp_path, texts), want)
 
 
+def test_every_character_ends_a_word_as_in_the_package(tmp_path):
+    gpt2_style(tmp_path)
+    reference = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    chars = [chr(c) for c in [*range(0xD800), *range(0xE000, 0x34000), *range(0xE0000, 0xE1000)]]
+    texts = ["".join(f" {c}hello {c} hello{c}" for c in chars[i : i + 64]) for i in range(0, len(chars), 64)]
+    assert_equal(texts, tokenize(tmp_path, texts), [e.ids for e in reference.encode_batch_fast(texts)])
+
+
+def metaspace_decoder(folder):
+    """Markers of the first token vanish."""
+    mistral_style(folder)
+    whole = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    whole.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="first")
+    whole.save(str(folder / "tokenizer.json"))
+
+
+def normalized_tokens(folder):
+    """Tokens that are looked for in normalized text, beside byte tokens of the same looks."""
+    llama2_style(folder)
+    whole = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    whole.add_tokens([AddedToken("<extra>", normalized=True), AddedToken("x ▁y", normalized=True), AddedToken("<0x4g>", normalized=False)])
+    whole.save(str(folder / "tokenizer.json"))
+
+
+@pytest.mark.parametrize("make", [gpt2_style, qwen_style, llama2_style, mistral_style, metaspace_decoder, normalized_tokens])
+def test_any_ids_become_the_text_of_the_package(make, tmp_path):
+    make(tmp_path)
+    reference = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    rng = random.Random(3)
+    size = reference.get_vocab_size()
+    added = [i for i in range(size) if i < 300 or i > size - 8]  # bytes and added tokens
+    ids = [[i] for i in range(size)]
+    ids += [[rng.choice([rng.randrange(size), rng.choice(added)]) for _ in range(rng.randrange(1, 9))] for _ in range(5000)]
+    want = [reference.decode(i, skip_special_tokens=False) for i in ids]
+    assert_equal(ids, detokenize(tmp_path, ids), want)
+
+
 @pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
 def test_every_character_is_normalized_as_in_the_package(form, tmp_path):
     t = Tokenizer(models.BPE())

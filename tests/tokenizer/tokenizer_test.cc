@@ -24,6 +24,7 @@ using data::testing::ReadFile;
 using data::testing::ReadJson;
 using data::testing::TempFolder;
 using data::testing::WriteFile;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -222,6 +223,27 @@ TEST(MakeTokenizer, NamesTheNearestType) {
               HasSubstr("did you mean 'HuggingFaceTokenizer'"));
   EXPECT_THAT(MessageOf([] { MakeBare("HuggingFaceTokenizer"); }), HasSubstr("--tokenizer-model"));
   EXPECT_THAT(MessageOf([] { MakeBare("NullTokenizer"); }), HasSubstr("--vocab-size"));
+  TokenizerOptions hub;
+  hub.type = "HuggingFaceTokenizer";
+  hub.model = "someone/some-model";
+  EXPECT_THAT(MessageOf([&] { MakeTokenizer(hub); }),
+              AllOf(HasSubstr("someone/some-model"), HasSubstr("hub are not downloaded")));
+}
+
+TEST(MakeTokenizer, RefusesTheSentencePieceFlagsThatItWouldIgnore) {
+  for (const char* type : {"HuggingFaceTokenizer", "TikTokenizer", "GPT2BPETokenizer",
+                           "ByteLevelTokenizer", "NullTokenizer"}) {
+    TokenizerOptions options;
+    options.type = type;
+    options.vocab_size = 1000;
+    options.special_tokens = {"<a>"};
+    EXPECT_THAT(MessageOf([&] { MakeTokenizer(options); }),
+                AllOf(HasSubstr("--tokenizer-special-tokens"), HasSubstr(type)));
+    options.special_tokens.clear();
+    options.sentencepiece_legacy = true;
+    EXPECT_THAT(MessageOf([&] { MakeTokenizer(options); }),
+                HasSubstr("--tokenizer-sentencepiece-legacy"));
+  }
 }
 
 }  // namespace

@@ -11,9 +11,7 @@ namespace muster::tokenizer {
 namespace {
 
 bool IsWordChar(std::string_view text, size_t at) {
-  const uint32_t code = NextCodePoint(text, at);
-  const CharClass kind = ClassOf(code);
-  return kind == CharClass::kLetter || kind == CharClass::kNumber || code == '_';
+  return IsWord(NextCodePoint(text, at));
 }
 
 bool IsSpace(std::string_view text, size_t at) {

@@ -23,6 +23,16 @@ std::vector<AddedToken> Select(const std::vector<AddedToken>& tokens, bool norma
   return selected;
 }
 
+// A run of byte tokens: characters, or none of them is.
+void AppendBytes(std::string& bytes, std::string& text) {
+  if (ValidUtf8Prefix(bytes) == bytes.size()) {
+    text += bytes;
+  } else {
+    for (size_t i = 0; i < bytes.size(); ++i) text += "\ufffd";
+  }
+  bytes.clear();
+}
+
 }  // namespace
 
 class BpeTokenizer::BpeTextEncoder : public Encoder {
@@ -133,7 +143,9 @@ class BpeTokenizer::BpeTextEncoder : public Encoder {
 BpeTokenizer::BpeTokenizer(BpeParts parts)
     : parts_(std::move(parts)),
       plain_(Select(parts_.added, false, nullptr)),
-      normalized_(Select(parts_.added, true, parts_.normalizer.get())) {}
+      normalized_(Select(parts_.added, true, parts_.normalizer.get())) {
+  parts_.is_byte.resize(parts_.has_token.size());
+}
 
 std::unique_ptr<Encoder> BpeTokenizer::NewEncoder() const {
   return NewEncoderOf(1);
@@ -145,12 +157,21 @@ std::unique_ptr<Encoder> BpeTokenizer::NewEncoderOf(size_t threads) const {
 
 std::string BpeTokenizer::Decode(std::span<const int32_t> ids) const {
   std::string text;
-  for (const int32_t id : ids) {
+  std::string bytes;  // of a run of byte tokens
+  for (const int32_t& id : ids) {
     if (id < 0 || static_cast<size_t>(id) >= parts_.has_token.size() || !parts_.has_token[id]) {
       throw TokenizerError(fmt::format("{} is not the id of a token", id));
     }
-    text += parts_.token_text[id];
+    const std::string& token = parts_.token_text[id];
+    if (parts_.is_byte[id]) {
+      bytes += token;
+      continue;
+    }
+    AppendBytes(bytes, text);
+    text += token;
+    if (parts_.strip_first_token && &id == ids.data()) std::erase(text, ' ');
   }
+  AppendBytes(bytes, text);
   if (parts_.strip_space && text.starts_with(' ')) text.erase(0, 1);
   return text;
 }

@@ -25,7 +25,9 @@ struct BpeParts {
   std::vector<int32_t> suffix;
   std::vector<std::string> token_text;  // by id, bytes; what Decode prints
   std::vector<bool> has_token;          // by id
+  std::vector<bool> is_byte;            // by id, shorter or empty where none follows: one byte
   bool strip_space = false;             // Decode leaves out a space at the start
+  bool strip_first_token = false;       // and all spaces of the first token
   std::optional<int32_t> eod;
   std::optional<int32_t> pad;
   int64_t vocab_size = 0;

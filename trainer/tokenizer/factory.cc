@@ -27,10 +27,27 @@ const std::string& Required(const std::string& value, const std::string& what) {
   return value;
 }
 
+bool IsSentencePiece(const std::string& type) {
+  return type == "SentencePieceTokenizer" || type == "GPTSentencePieceTokenizer" ||
+         type == "Llama2Tokenizer";
+}
+
+void CheckSpecialTokens(const TokenizerOptions& options) {
+  if (options.special_tokens.empty() && !options.sentencepiece_legacy) return;
+  const std::string flag = options.special_tokens.empty() ? "--tokenizer-sentencepiece-legacy"
+                                                          : "--tokenizer-special-tokens";
+  if (!IsSentencePiece(options.type)) {
+    throw TokenizerError(flag + " goes with SentencePiece models, not with --tokenizer-type " +
+                         options.type +
+                         ": leave it out, or add the tokens to the tokenizer's own file");
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<Tokenizer> MakeTokenizer(const TokenizerOptions& options,
                                          const OpenSpmEngine& open_engine) {
+  CheckSpecialTokens(options);
   const HfOptions hf{options.hf_special_tokens, options.split_special_tokens};
   if (options.type == "HuggingFaceTokenizer") {
     return LoadTokenizerJson(Required(options.model,
@@ -56,8 +73,7 @@ std::unique_ptr<Tokenizer> MakeTokenizer(const TokenizerOptions& options,
                  "tokenizer.model"),
         tiktoken);
   }
-  if (options.type == "SentencePieceTokenizer" || options.type == "GPTSentencePieceTokenizer" ||
-      options.type == "Llama2Tokenizer") {
+  if (IsSentencePiece(options.type)) {
     return LoadSpm(
         Required(options.model, options.type + " needs --tokenizer-model: a .model file "
                                                "of SentencePiece"),

@@ -21,7 +21,8 @@ void AddStep(const JsonView& step, TokenDecoder& out) {
   } else if (type == "Metaspace") {
     out.marker = step.At("replacement").Text();
     const auto scheme = step.Find("prepend_scheme");
-    out.strip_space = scheme ? scheme->Text() != "never" : step.BoolOr("add_prefix_space", true);
+    out.strip_first_token =
+        scheme ? scheme->Text() != "never" : step.BoolOr("add_prefix_space", true);
   } else if (type == "ByteFallback") {
     out.byte_fallback = true;
   } else if (type == "Strip") {
@@ -38,9 +39,12 @@ void AddStep(const JsonView& step, TokenDecoder& out) {
 
 }  // namespace
 
+bool TokenDecoder::IsByte(const std::string& token) const {
+  return byte_fallback && FallbackByte(token) >= 0;
+}
+
 std::string TokenDecoder::TextOf(const std::string& token) const {
-  const int byte = byte_fallback ? FallbackByte(token) : -1;
-  if (byte >= 0) return std::string(1, static_cast<char>(byte));
+  if (IsByte(token)) return std::string(1, static_cast<char>(FallbackByte(token)));
   std::string text = token;
   if (!marker.empty()) MakeReplace(marker, " ")->Apply(text);
   return text;

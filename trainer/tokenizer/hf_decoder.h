@@ -8,10 +8,12 @@ namespace muster::tokenizer {
 
 // How tokens of a vocabulary in characters become text again ("decoder" of tokenizer.json).
 struct TokenDecoder {
-  std::string marker;          // stands for a space; empty: none
-  bool byte_fallback = false;  // "<0x0A>" is the byte 10
-  bool strip_space = false;    // one space at the start of a text is not of the text
+  std::string marker;              // stands for a space; empty: none
+  bool byte_fallback = false;      // "<0x0A>" is the byte 10
+  bool strip_space = false;        // one space at the start of a text is not of the text
+  bool strip_first_token = false;  // nor is any marker of its first token
 
+  bool IsByte(const std::string& token) const;
   std::string TextOf(const std::string& token) const;
 };
 

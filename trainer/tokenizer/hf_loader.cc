@@ -175,18 +175,27 @@ void HfLoader::LoadTexts() {
   const auto entry = root_.Find("decoder");
   if (entry && !byte_level_) decoder = LoadDecoder(*entry);
   parts_.strip_space = decoder.strip_space;
+  parts_.strip_first_token = decoder.strip_first_token;
+  const auto set_text = [&](const std::string& token, size_t index) {
+    parts_.has_token[index] = true;
+    parts_.is_byte[index] = decoder.IsByte(token);
+    parts_.token_text[index] =
+        byte_level_ ? DecodeByteLevel(token).value_or(token) : decoder.TextOf(token);
+  };
   for (const auto& [token, id] : ids_) {
     const auto index = static_cast<size_t>(id);
     if (index >= parts_.token_text.size()) {
       parts_.token_text.resize(index + 1);
       parts_.has_token.resize(index + 1);
+      parts_.is_byte.resize(index + 1);
     }
-    parts_.has_token[index] = true;
-    parts_.token_text[index] =
-        byte_level_ ? DecodeByteLevel(token).value_or(token) : decoder.TextOf(token);
+    set_text(token, index);
   }
+  // The package decodes an added token as it looks for it.
   for (const AddedToken& token : parts_.added) {
-    parts_.token_text[static_cast<size_t>(token.id)] = token.content;
+    std::string text = token.content;
+    if (token.normalized && parts_.normalizer != nullptr) parts_.normalizer->Apply(text);
+    set_text(text, static_cast<size_t>(token.id));
   }
 }
 

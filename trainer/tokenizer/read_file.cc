@@ -16,7 +16,11 @@ std::string ReadWholeFile(const std::string& path) {
   if (in) bytes.assign(std::istreambuf_iterator<char>(in), {});
   // A folder opens, but can't be read.
   if (!in || (bytes.empty() && errno != 0)) {
-    throw TokenizerError("open " + path + ": " + std::strerror(errno));
+    const bool missing = errno == ENOENT;
+    throw TokenizerError("open " + path + ": " + std::strerror(errno) +
+                         (missing ? " (names of a model hub are not downloaded: give the path of "
+                                    "the file, or of the folder with it)"
+                                  : ""));
   }
   return bytes;
 }

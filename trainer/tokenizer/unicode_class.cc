@@ -8,6 +8,7 @@ namespace muster::tokenizer {
 namespace {
 
 #include "trainer/tokenizer/unicode_ranges.inc"
+#include "trainer/tokenizer/word_ranges.inc"
 
 constexpr CodePointRange kSpaces[] = {
     {0x9, 0xd},       {0x20, 0x20},     {0x85, 0x85},     {0xa0, 0xa0},     {0x1680, 0x1680},
@@ -37,6 +38,13 @@ const CharClass* ClassTable() {
 
 CharClass ClassOf(uint32_t code_point) {
   return ClassTable()[code_point];
+}
+
+bool IsWord(uint32_t code_point) {
+  const auto* after = std::upper_bound(
+      std::begin(kWords), std::end(kWords), code_point,
+      [](uint32_t code, const CodePointRange& range) { return code < range.first; });
+  return after != std::begin(kWords) && code_point <= (after - 1)->last;
 }
 
 std::span<const CodePointRange> SpaceRanges() {

@@ -26,6 +26,9 @@ inline bool IsPythonSpace(uint32_t code_point) {
   return ClassOf(code_point) == CharClass::kSpace || (code_point >= 0x1c && code_point <= 0x1f);
 }
 
+// Whether Rust's \w, which decides where a word ends beside an added token, has it.
+bool IsWord(uint32_t code_point);
+
 // Members of \s.
 std::span<const CodePointRange> SpaceRanges();
 
