@@ -9,9 +9,11 @@
 namespace muster::plan {
 namespace {
 
-std::string LayoutFlags(const v1::Parallel& p) {
+// All that has to be typed after a command line that gives `given_vp`.
+std::string LayoutFlags(const v1::Parallel& p, uint32_t given_vp) {
   return fmt::format("--tp {} --pp {} --cp {}{} --global-batch {}", p.tp(), p.pp(), p.cp(),
-                     p.vp() > 1 ? fmt::format(" --vp {}", p.vp()) : "", p.global_batch());
+                     p.vp() > 1 || given_vp > 1 ? fmt::format(" --vp {}", p.vp()) : "",
+                     p.global_batch());
 }
 
 // A way to need less on the same layout, in the words of --flag.
@@ -51,7 +53,7 @@ std::vector<Advice> LayoutAdvice(const v1::JobSpec& spec, const v1::Plan& plan,
   std::vector<Advice> out;
   for (const LayoutRow& row : CompareLayouts(spec, plan, options)) {
     if (row.too_large || !row.memory || out.size() == kMost) break;
-    out.push_back({LayoutFlags(row.parallel), *row.memory, {}});
+    out.push_back({LayoutFlags(row.parallel, plan.vp()), *row.memory, {}});
   }
   return out;
 }

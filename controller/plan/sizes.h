@@ -74,8 +74,9 @@ Suggestions Suggest(uint32_t world, const v1::Parallel& parallel, Misfit::Kind k
 std::vector<v1::Parallel> AllLayouts(uint32_t world, const v1::Parallel& parallel,
                                      const ModelShape* model, uint32_t max_vp);
 
-// "TP 4 x PP 8 x CP 1", with " x VP 5" when there are virtual stages.
-std::string LayoutText(const v1::Parallel& parallel);
+// "TP 4 x PP 8 x CP 1", with " x VP 5" when there are virtual stages, or were in what was given:
+// whoever keeps the given VP beside the other sizes would be refused.
+std::string LayoutText(const v1::Parallel& parallel, uint32_t given_vp);
 
 // "Nearest slot counts: 12 or 16. Nearest sizes for 15 slots: TP 3 x PP 1 x CP 1." or "".
 std::string SuggestionText(uint32_t world, const v1::Parallel& wanted,

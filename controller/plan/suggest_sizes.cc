@@ -175,9 +175,9 @@ std::vector<v1::Parallel> AllLayouts(uint32_t world, const v1::Parallel& paralle
   return out;
 }
 
-std::string LayoutText(const v1::Parallel& p) {
+std::string LayoutText(const v1::Parallel& p, uint32_t given_vp) {
   return fmt::format("TP {} x PP {} x CP {}{}", p.tp(), p.pp(), p.cp(),
-                     p.vp() > 1 ? fmt::format(" x VP {}", p.vp()) : "");
+                     p.vp() > 1 || given_vp > 1 ? fmt::format(" x VP {}", p.vp()) : "");
 }
 
 Suggestions Suggest(uint32_t world, const v1::Parallel& parallel, Misfit::Kind kind,
@@ -234,7 +234,7 @@ std::string SuggestionText(uint32_t world, const v1::Parallel& wanted,
                     Numbers("Nearest slot counts", suggestions.worlds);
   std::vector<std::string> layouts;
   for (const v1::Parallel& p : suggestions.layouts) {
-    layouts.push_back(LayoutText(p));
+    layouts.push_back(LayoutText(p, wanted.vp()));
     if (p.global_batch() != wanted.global_batch()) {
       layouts.back() += fmt::format(" with a global batch of {}", p.global_batch());
     }

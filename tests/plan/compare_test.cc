@@ -4,6 +4,7 @@
 
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "controller/plan/forecast.h"
 #include "controller/plan/groups.h"
@@ -143,6 +144,82 @@ RC_GTEST_PROP(PlanProperty, EverySuggestionIsAccepted, ()) {
     other.mutable_inventory()->mutable_hosts(0)->set_slots(slots);
     RC_ASSERT(MakePlan(other).ok());
   }
+}
+
+// Sizes as they are printed, typed over those that were given: what is not printed stays.
+v1::Parallel Typed(v1::Parallel given, const std::string& text) {
+  std::istringstream words(text);
+  std::string name;
+  while (words >> name) {
+    if (name == "with") {  // "with a global batch of 12"
+      for (int skipped = 0; skipped < 4; ++skipped) words >> name;
+      name = "--global-batch";
+    }
+    if (name == "x" || name.starts_with("(")) continue;
+    uint32_t value = 0;
+    RC_ASSERT(static_cast<bool>(words >> value));
+    if (name == "--tp" || name == "TP") given.set_tp(value);
+    if (name == "--pp" || name == "PP") given.set_pp(value);
+    if (name == "--cp" || name == "CP") given.set_cp(value);
+    if (name == "--vp" || name == "VP") given.set_vp(value);
+    if (name == "--global-batch") {
+      given.set_global_batch(value);
+      given.clear_num_microbatches();
+    }
+  }
+  return given;
+}
+
+bool Accepts(v1::JobSpec spec, const std::string& text) {
+  *spec.mutable_parallel() = Typed(spec.parallel(), text);
+  return MakePlan(spec).ok();
+}
+
+// The sizes that the text of a refusal names.
+std::vector<std::string> NamedLayouts(const std::string& text) {
+  std::vector<std::string> out;
+  const std::string mark = "Nearest sizes for ";
+  const size_t start = text.find(mark);
+  if (start == std::string::npos) return out;
+  std::string list = text.substr(text.find(": ", start) + 2);
+  list = list.substr(0, list.find('.'));
+  for (size_t end = list.find(" or "); end != std::string::npos; end = list.find(" or ")) {
+    out.push_back(list.substr(0, end));
+    list = list.substr(end + 4);
+  }
+  out.push_back(list);
+  return out;
+}
+
+// The words themselves: a VP that is left out would stay what it was.
+RC_GTEST_PROP(PlanProperty, EveryPrintedLayoutIsAcceptedWhenTyped, ()) {
+  const v1::JobSpec spec = AnyJob(*rc::gen::arbitrary<bool>());
+  const auto plan = MakePlan(spec);
+  if (!plan.ok()) {
+    const std::string text(plan.status().message());
+    for (const std::string& layout : NamedLayouts(text)) RC_ASSERT(Accepts(spec, layout));
+    return;
+  }
+  ForecastOptions options;
+  options.device_memory = MakeForecast(spec, *plan, {}).Needed() * *Number(5, 10) / 10;
+  for (const Advice& advice : LayoutAdvice(spec, *plan, options)) {
+    RC_ASSERT(Accepts(spec, advice.text));
+  }
+}
+
+TEST(Suggestions, NameTheVirtualStagesThatHaveToGo) {
+  v1::JobSpec spec = Trainer8b("a slots=8\nb slots=8\n", Sized(1, 2, 1, 1, 1024, 0, 2));
+  spec.mutable_parallel()->set_tp(3);
+  const auto refused = MakePlan(spec);
+  const std::vector<std::string> named = NamedLayouts(std::string(refused.status().message()));
+  EXPECT_THAT(named, testing::Contains(HasSubstr("VP 1")));
+  for (const std::string& layout : named) EXPECT_TRUE(Accepts(spec, layout)) << layout;
+  spec.mutable_parallel()->set_tp(1);
+  ForecastOptions options;
+  options.device_memory = 53 * kGiB;
+  const auto advice = LayoutAdvice(spec, *MakePlan(spec), options);
+  ASSERT_FALSE(advice.empty());
+  for (const Advice& one : advice) EXPECT_TRUE(Accepts(spec, one.text)) << one.text;
 }
 
 RC_GTEST_PROP(PlanProperty, EveryComparedLayoutIsAccepted, ()) {
