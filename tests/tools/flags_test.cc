@@ -44,6 +44,17 @@ TEST_F(FlagsTest, ReadsEveryKind) {
   EXPECT_EQ(workers_, 3);
 }
 
+TEST_F(FlagsTest, FlagsOfMegatronThatChangeNothingOrAreRefused) {
+  flags_.NoEffect("--pad", true, "no effect");
+  flags_.Refused("--old", "is gone: leave it out");
+  EXPECT_EQ(Error({"--pad", "128", "--append-eod"}), "(no UsageError)");
+  EXPECT_TRUE(eod_);
+  EXPECT_EQ(Error({"--old"}), "--old is gone: leave it out");
+  EXPECT_EQ(Error({"--old", "1", "2"}), "--old is gone: leave it out");
+  EXPECT_THAT(flags_.Help(), HasSubstr("--pad"));
+  EXPECT_EQ(flags_.Help().find("--old"), std::string::npos);
+}
+
 TEST_F(FlagsTest, Refusals) {
   EXPECT_THAT(Error({"--imput", "x"}), HasSubstr("unknown flag --imput; did you mean '--input'?"));
   EXPECT_EQ(Error({"--input"}), "--input needs a value");

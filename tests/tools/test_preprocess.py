@@ -183,11 +183,25 @@ def test_mistakes_on_the_command_line(tmp_path):
         (["--input", "x", "--output-prefix", "y", *TINY, "--max-document-mib", "17592186044416"], "at least 1 and at most 1048576"),
         (["--input", "x", "--output-prefix", "y", *TINY, "--save-interval", str(2**63 - 1)], "at least 0 and at most 1000000000"),
         (["--input", "x", "--output-prefix", "y", *TINY, "--partitions", 2, "--json-keys", "text", "0_text"], "would be named y_0_text_document"),
+        (["--input", "x", "--output-prefix", "y", *TINY, "--legacy-tokenizer"], "--legacy-tokenizer is not understood: leave it out"),
+        (["--input", "x", "--tiktoken-special-tokens", "<unk>", "<s>"], "--tiktoken-special-tokens is not understood: leave it out"),
+        (["--input", "x", "--vocab-extra-ids", "100"], "--vocab-extra-ids is not understood: leave it out"),
         (["tokenize", "--tokenizer-typ", "x"], "did you mean '--tokenizer-type'"),
     ]:
         done = run(*args, cwd=tmp_path)
         assert done.returncode == 2 and message in done.stderr, (args, done.stderr)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_megatrons_flags_without_an_effect_are_taken(tmp_path):
+    (tmp_path / "in.jsonl").write_text('{"text": "some words"}\n')
+    flags = ["--make-vocab-size-divisible-by", 128, "--tensor-model-parallel-size", 2, "--trust-remote-code"]
+    files = []
+    for name, more in [("a", []), ("b", flags)]:
+        done = run("--input", tmp_path / "in.jsonl", "--output-prefix", tmp_path / name, *TINY, *more)
+        assert done.returncode == 0, done.stderr
+        files.append([(tmp_path / f"{name}_text_document.{s}").read_bytes() for s in ("bin", "idx")])
+    assert files[0] == files[1]
 
 
 def test_files_that_can_not_be_used(tmp_path):

@@ -43,6 +43,15 @@ void Flags::List(const std::string& name, std::vector<std::string>* target,
       {name, "TEXT...", help, true, [target](const auto& values) { *target = values; }});
 }
 
+void Flags::NoEffect(const std::string& name, bool takes_value, const std::string& help) {
+  flags_.push_back({name, takes_value ? "TEXT" : "", help, false, [](const auto&) {}});
+}
+
+void Flags::Refused(const std::string& name, const std::string& reason) {
+  const auto refuse = [=](const auto&) { throw UsageError(name + " " + reason); };
+  flags_.push_back({name, "TEXT...", "", true, refuse, true});
+}
+
 void Flags::Words(const std::string& name, size_t minimum, size_t maximum,
                   std::vector<std::string>* target, const std::string& help) {
   words_name_ = name;
@@ -92,6 +101,7 @@ std::map<std::string, std::vector<std::string>> Flags::ParseNoting(
         values.push_back(words[i++]);
       } while (flag.many);
     }
+    if (flag.refused) flag.set(values);
     if (flag.value_name.empty() != values.empty()) {
       throw UsageError(flag.name + (values.empty() ? " needs a value" : " takes no value"));
     }
@@ -108,6 +118,7 @@ std::string Flags::Help() const {
     help += fmt::format("  {:<{}}{}\n", words_name_, kHelpColumn, words_help_);
   }
   for (const Flag& flag : flags_) {
+    if (flag.refused) continue;
     help += fmt::format("  {:<{}}{}\n", flag.name + " " + flag.value_name, kHelpColumn, flag.help);
   }
   return help;

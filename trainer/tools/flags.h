@@ -30,6 +30,10 @@ class Flags {
     Integer(name, target, minimum, INT64_MAX, help);
   }
   void List(const std::string& name, std::vector<std::string>* target, const std::string& help);
+  // Flags of Megatron's that change nothing here: taken, with a value or without one.
+  void NoEffect(const std::string& name, bool takes_value, const std::string& help);
+  // A flag of Megatron's that is refused, for `reason`, which ends with what to do. Not in help.
+  void Refused(const std::string& name, const std::string& reason);
   // Words that belong to no flag, at least `minimum` and at most `maximum`; `name` as in help.
   void Words(const std::string& name, size_t minimum, size_t maximum,
              std::vector<std::string>* target, const std::string& help);
@@ -52,6 +56,7 @@ class Flags {
     std::string help;
     bool many = false;
     std::function<void(const std::vector<std::string>& values)> set;
+    bool refused = false;  // set throws, with a value or without
   };
 
   const Flag& Find(const std::string& name) const;

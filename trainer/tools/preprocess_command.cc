@@ -53,8 +53,14 @@ struct Arguments {
 
 // Flags that do not change the output: a run may be resumed with others.
 const std::set<std::string>& NeutralFlags() {
-  static const auto* const names = new std::set<std::string>{
-      "--resume", "--workers", "--log-interval", "--progress", "--save-interval"};
+  static const auto* const names = new std::set<std::string>{"--resume",
+                                                             "--workers",
+                                                             "--log-interval",
+                                                             "--progress",
+                                                             "--save-interval",
+                                                             "--make-vocab-size-divisible-by",
+                                                             "--tensor-model-parallel-size",
+                                                             "--trust-remote-code"};
   return *names;
 }
 

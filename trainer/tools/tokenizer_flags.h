@@ -34,6 +34,15 @@ inline void AddTokenizerFlags(Flags& flags, tokenizer::TokenizerOptions* options
   flags.Switch("--no-tokenizer-sentencepiece-ignore-extra-whitespaces",
                &options->sentencepiece_keep_spaces,
                "SentencePiece models: keep runs of spaces that the model would shorten");
+  for (const char* name : {"--make-vocab-size-divisible-by", "--tensor-model-parallel-size"}) {
+    flags.NoEffect(name, true, "taken, but ids and files do not depend on it");
+  }
+  flags.NoEffect("--trust-remote-code", false, "taken, but no code of a tokenizer is run");
+  flags.Refused("--vocab-extra-ids", "is not understood: leave it out; T5's tokens are not added");
+  flags.Refused("--tiktoken-special-tokens",
+                "is not understood: leave it out; a TikTokenizer has Megatron's default ones");
+  flags.Refused("--legacy-tokenizer",
+                "is not understood: leave it out; ids are those of Megatron's present classes");
 }
 
 // With the SentencePiece library.
