@@ -123,6 +123,11 @@ TEST_F(CacheTest, BlendsAreCachedToo) {
   bytes[128 + 8 * 3] = 120;
   testing::WriteFile(file, bytes);
   EXPECT_THAT(Error(), HasSubstr("dataset_sample_index.npy, offset 152: the blend asks data set"));
+  // One that no data set can have.
+  bytes.replace(128 + 8 * 3, 8, std::string(8, '\xff'));
+  testing::WriteFile(file, bytes);
+  EXPECT_THAT(Error(), HasSubstr("dataset_sample_index.npy, offset 152: sample -1 of data set"));
+  EXPECT_THAT(Error(), HasSubstr("the index is damaged; remove this file"));
 }
 
 TEST_F(CacheTest, AnIncompleteCacheIsCompleted) {

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <limits>
 #include <numeric>
 
 #include "tests/data/tokens.h"
@@ -13,8 +15,11 @@
 namespace muster::data {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class OrderTest : public testing::TokensTest {
  protected:
@@ -141,6 +146,91 @@ TEST_F(OrderTest, TheIndexIsAnnouncedAndRefusedAboveTheLimit) {
   notes.clear();
   EXPECT_EQ(BuildDatasets(config_).train->size(), 3'000'000'000);
   EXPECT_TRUE(notes.empty());
+}
+
+// Whatever is asked for, the limit on memory holds: no product runs over.
+TEST_F(OrderTest, NoNumberIsTooLargeForTheLimit) {
+  Write({60, 1, 1, 1});
+  const std::vector<std::string> blend = {"1", prefix_, "2", prefix_};
+  const std::vector<std::string> alone = {prefix_};
+  config_.index_memory = std::numeric_limits<int64_t>::max();
+  for (const auto& paths : {alone, blend}) {
+    config_.paths.data_path = paths;
+    for (const int64_t samples :
+         {int64_t{1} << 41, int64_t{1} << 61, int64_t{1} << 62, int64_t{4'000'000'000'000'000'000},
+          std::numeric_limits<int64_t>::max()}) {
+      for (const int64_t seq_length : {int64_t{1}, int64_t{4}, int64_t{8192}}) {
+        config_.seq_length = seq_length;
+        config_.train_samples = samples;
+        EXPECT_THAT(Error(), HasSubstr("ask for fewer")) << samples << " " << seq_length;
+        EXPECT_THAT(Error(), Not(ContainsRegex(" -[0-9]"))) << samples << " " << seq_length;
+      }
+    }
+  }
+  config_.paths.data_path = alone;
+  config_.train_samples = 1'000'000'000;
+  config_.seq_length = std::numeric_limits<int64_t>::max() / 2;
+  EXPECT_THAT(Error(), HasSubstr("more tokens than can be counted"));
+  // Few samples, but each takes so many epochs that the documents are too many.
+  config_.seq_length = int64_t{1} << 50;
+  config_.train_samples = 100;
+  EXPECT_THAT(Error(), HasSubstr("epochs of 4 sequences"));
+}
+
+TEST_F(OrderTest, ASurplusThatCannotBeCountedIsRefused) {
+  Write({60});
+  config_.seq_length = 4;
+  config_.train_samples = 10;
+  config_.paths.data_path = {"1", prefix_, "2", prefix_};
+  for (const double surplus : {1e300, 1e20, std::numeric_limits<double>::infinity(),
+                               std::numeric_limits<double>::quiet_NaN(), -3.0}) {
+    config_.mid_level_dataset_surplus = surplus;
+    for (const IndexOrder order : {IndexOrder::kMegatron, IndexOrder::kStreamed}) {
+      config_.index_order = order;
+      EXPECT_THAT(Error(), HasSubstr("--mid-level-dataset-surplus")) << surplus;
+    }
+  }
+}
+
+// Beyond the entries that opening looks at.
+TEST_F(OrderTest, ANegativeLengthIsNamedInEveryOrder) {
+  Write(std::vector<int32_t>(1000, 2));
+  config_.seq_length = 4;
+  config_.train_samples = 480;  // reads every sequence
+  std::string index = testing::ReadFile(prefix_ + ".idx");
+  const int32_t negative = -5;
+  std::memcpy(index.data() + 34 + 4 * 101, &negative, sizeof(negative));
+  testing::WriteFile(prefix_ + ".idx", index);
+  const auto read_all = [this]() -> std::string {
+    try {
+      const Datasets built = BuildDatasets(config_);
+      for (int64_t i = 0; i < built.train->size(); ++i) Tokens(*built.train, i);
+    } catch (const DataError& error) {
+      return error.what();
+    }
+    return "(no DataError)";
+  };
+  EXPECT_THAT(read_all(), HasSubstr(prefix_ + ".idx, offset 438: sequence 101 has the negative "
+                                              "length -5"));
+  config_.index_order = IndexOrder::kStreamed;
+  EXPECT_THAT(read_all(), HasSubstr(prefix_ + ".bin, offset 404 (sequence 101, token 0)"));
+  config_.order = DataOrder::kSequential;
+  EXPECT_THAT(read_all(), HasSubstr(prefix_ + ".bin, offset 404 (sequence 101, token 0)"));
+  config_.order = DataOrder::kDocument;
+  config_.train_samples = 1000;
+  EXPECT_THAT(read_all(), HasSubstr(prefix_ + ".idx, offset "));
+}
+
+TEST_F(OrderTest, AnEmptySplitSaysWhatHelps) {
+  Write({5, 5});
+  config_.seq_length = 4;
+  config_.train_samples = 1;
+  config_.valid_samples = 1;
+  config_.split = "98,1,1";
+  EXPECT_THAT(Error(), AllOf(HasSubstr("the valid split is empty"), HasSubstr("--eval-iters 0")));
+  config_.valid_samples = 0;
+  config_.test_samples = 1;
+  EXPECT_THAT(Error(), AllOf(HasSubstr("the test split is empty"), HasSubstr("--split 99,1,0")));
 }
 
 TEST_F(OrderTest, AnIndexWhoseStartsRunWildIsRefused) {

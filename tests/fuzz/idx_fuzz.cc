@@ -82,7 +82,7 @@ void ReadSamples(const std::string& prefix, DataOrder order, IndexOrder index_or
   config.vocab_size = 200;
   config.eod = 7;
   config.reset_attention_mask = true;
-  config.index_memory = 1 << 20;
+  config.index_memory = 1 << 28;  // more than any of these files can ask for
   const auto built = BuildDatasets(config);
   std::vector<int64_t> tokens(kSeqLength + 1);
   std::vector<float> mask(kSeqLength);
@@ -116,7 +116,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const auto& [order, index_order] : orders) {
     try {
       ReadSamples(files.prefix(), order, index_order);
-    } catch (const DataError&) {
+    } catch (const DataError& error) {
+      ExpectNamed(error, files.prefix());
     }
   }
   return 0;

@@ -72,6 +72,7 @@ RunSizes DeriveSizes(int64_t world_size, CommandLine& line) {
   sizes.num_microbatches = c.global_batch_size / (c.micro_batch_size * world_size);
   sizes.train_iters =
       c.train_samples ? *c.train_samples / c.global_batch_size : c.train_iters.value_or(0);
+  CheckLength(c, sizes.train_iters);
   sizes.train_samples = sizes.train_iters * c.global_batch_size;
 
   if (c.train_samples) {

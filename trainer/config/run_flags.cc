@@ -65,6 +65,10 @@ std::vector<Flag> RunFlags() {
       {"tiktoken-pattern", data, StringRef(FIELD(tiktoken_pattern)), "v1 or v2", {}, {"v1", "v2"}},
       {"tiktoken-num-special-tokens", data, IntRef(FIELD(tiktoken_num_special_tokens)),
        "ids that TikTokenizer keeps for special tokens", 0},
+      {"tokenizer-special-tokens", data, ListRef(FIELD(tokenizer_special_tokens)),
+       "tokens that muster-preprocess added to a SentencePiece model"},
+      {"tokenizer-sentencepiece-legacy", data, BoolRef(FIELD(tokenizer_sentencepiece_legacy)),
+       "the SentencePiece model was used with added special tokens"},
 
       {"eval-iters", eval, IntRef(FIELD(eval_iters)), "iterations of one evaluation; 0 = none", 0},
       {"eval-interval", eval, IntRef(FIELD(eval_interval)), "iterations between evaluations", 1},

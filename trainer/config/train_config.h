@@ -111,6 +111,8 @@ struct TrainConfig {
   std::string merge_file;
   std::string tiktoken_pattern = "v2";
   int64_t tiktoken_num_special_tokens = 1000;
+  std::vector<std::string> tokenizer_special_tokens;
+  bool tokenizer_sentencepiece_legacy = false;
 
   // Evaluation.
   int64_t eval_iters = 100;

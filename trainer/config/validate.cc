@@ -16,6 +16,9 @@ void Require(bool condition, fmt::format_string<Args...> format, Args&&... args)
   if (!condition) throw ConfigError(fmt::format(format, std::forward<Args>(args)...));
 }
 
+// Samples of a whole run: far beyond any, and with every sum over them an int64.
+constexpr int64_t kMostSamples = int64_t{1} << 60;
+
 void RequireZero(const char* flag, double value) {
   Require(value == 0, "--{} {}: must be 0, as Llama is trained without dropout", flag, value);
 }
@@ -48,6 +51,11 @@ void CheckDataPaths(const CommandLine& line) {
   Require(c.mock_data || shared || per_split,
           "no data: give --data-path PREFIX (of PREFIX.bin and PREFIX.idx), --train-data-path or "
           "--mock-data");
+  Require(!c.mock_data || !(shared || per_split),
+          "--mock-data excludes {}: give synthetic data or real data",
+          shared  ? fmt::format("--{}", shared_flag)
+          : lists ? split_flags
+                  : "--per-split-data-args-path");
   Require(c.data_path.empty() || c.data_args_path.empty(),
           "--data-path excludes --data-args-path: give one of them");
   Require(!lists || c.per_split_data_args_path.empty(),
@@ -145,6 +153,24 @@ void CheckGlobalBatch(int64_t global_batch, int64_t micro_batch, int64_t data_pa
           "--global-batch-size {} is not divisible by --micro-batch-size {} * data parallel size "
           "{} = {}; nearest: {}",
           global_batch, micro_batch, data_parallel, step, NearestMultiples(global_batch, step));
+}
+
+void CheckLength(const TrainConfig& c, int64_t iterations) {
+  const auto check = [&c](const char* what, int64_t value) {
+    int64_t samples = 0;
+    Require(
+        !__builtin_mul_overflow(value, c.global_batch_size, &samples) && samples <= kMostSamples,
+        "{} {} * --global-batch-size {} is more than {} samples", what, value, c.global_batch_size,
+        kMostSamples);
+  };
+  check(c.train_samples ? "--train-samples / --global-batch-size =" : "--train-iters", iterations);
+  check("--lr-decay-iters", c.lr_decay_iters.value_or(0));
+  check("--lr-warmup-iters", c.lr_warmup_iters);
+  int64_t evaluated = 0;
+  Require(!__builtin_mul_overflow(iterations / c.eval_interval + 1, c.eval_iters, &evaluated),
+          "--eval-iters {} in each of {} evaluations are more than can be counted", c.eval_iters,
+          iterations / c.eval_interval + 1);
+  check("--eval-iters of all evaluations =", evaluated);
 }
 
 void CheckModel(const TrainConfig& c) {

@@ -13,6 +13,8 @@ namespace muster::config {
 void CheckGiven(const CommandLine& line);
 void CheckParallel(int64_t world_size, const TrainConfig& config);
 void CheckGlobalBatch(int64_t global_batch, int64_t micro_batch, int64_t data_parallel);
+// Before anything is multiplied by the batch size.
+void CheckLength(const TrainConfig& config, int64_t iterations);
 void CheckModel(const TrainConfig& config);
 void CheckPrecision(const TrainConfig& config);
 void CheckSchedule(const CommandLine& line, const RunSizes& sizes);

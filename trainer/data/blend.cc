@@ -128,11 +128,19 @@ std::vector<double> Normalize(const std::vector<double>& weights) {
 
 std::vector<int64_t> SizesOfParts(const std::vector<double>& weights, int64_t size,
                                   double surplus) {
+  // Exact in double, and their sum fits.
+  constexpr double kMostSamples = 0x1p53;
   std::vector<int64_t> sizes;
   sizes.reserve(weights.size());
   for (const double weight : weights) {
-    sizes.push_back(static_cast<int64_t>(
-        std::ceil(std::ceil(static_cast<double>(size) * weight) * (1 + surplus))));
+    const double part = std::ceil(std::ceil(static_cast<double>(size) * weight) * (1 + surplus));
+    if (!(part >= 0 && part <= kMostSamples)) {
+      throw DataError(fmt::format(
+          "a blend of {} samples with --mid-level-dataset-surplus {} asks a data set of weight {} "
+          "for {} samples; at most {} can be counted: ask for fewer samples or a smaller surplus",
+          size, surplus, weight, part, kMostSamples));
+    }
+    sizes.push_back(static_cast<int64_t>(part));
   }
   return sizes;
 }

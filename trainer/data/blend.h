@@ -25,7 +25,7 @@ BlendList ParseBlend(const std::vector<std::string>& words);
 std::vector<double> Normalize(const std::vector<double>& weights);
 
 // Samples that each data set gives to a blend of `size`: ceil(size * weight), then a surplus on
-// top.
+// top. Throws DataError when that is more than can be counted.
 std::vector<int64_t> SizesOfParts(const std::vector<double>& weights, int64_t size, double surplus);
 
 struct BlendIndex {

@@ -22,7 +22,13 @@ BlendedSource::BlendedSource(std::vector<std::unique_ptr<SampleSource>> parts, B
                       "this file and it is built anew",
                       index_.dataset.Where(static_cast<int64_t>(i)), datasets[i], sizes.size()));
     }
-    if (samples[i] < 0 || samples[i] >= sizes[part]) {
+    if (samples[i] < 0) {
+      throw DataError(fmt::format(
+          "{}: sample {} of data set {} (counted from 0): the index is damaged; remove this file "
+          "and it is built anew",
+          index_.dataset_sample.Where(static_cast<int64_t>(i)), samples[i], part));
+    }
+    if (samples[i] >= sizes[part]) {
       throw DataError(fmt::format(
           "{}: the blend asks data set {} (counted from 0) for sample {}, but it was built with "
           "{}: raise --mid-level-dataset-surplus, or its weight",

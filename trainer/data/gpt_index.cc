@@ -18,6 +18,8 @@ namespace {
 
 // The last epoch is shuffled apart from the others when fewer than this share of it is needed.
 constexpr double kSeparateBelow = 0.80;
+// Tokens of all samples: with one epoch more, still an int64.
+constexpr int64_t kMostTokens = int64_t{1} << 61;
 // Cutting on several threads reads every length twice.
 constexpr int kFewThreads = 4;
 
@@ -143,13 +145,38 @@ int64_t GptIndexShape::bytes() const {
          num_samples * (wide_shuffle() ? 8 : 4);
 }
 
+void CheckIndexSamples(int64_t samples) {
+  if (samples <= kMostInIndex) return;
+  throw DataError(fmt::format(
+      "Megatron's order of {} samples needs an index that no memory holds (at most {} samples of a "
+      "data set): ask for fewer (--train-iters, --train-samples, --eval-iters, "
+      "--mid-level-dataset-surplus), or use --index-order streamed",
+      samples, kMostInIndex));
+}
+
 GptIndexShape ShapeOf(int64_t tokens_per_epoch, const GptIndexParams& params) {
   GptIndexShape shape;
   shape.tokens_per_epoch = tokens_per_epoch;
+  const int64_t per_epoch_documents = params.end_sequence - params.first_sequence;
   if (params.num_samples) {
+    CheckIndexSamples(*params.num_samples);
     const int64_t extra = ExtraTokens(params);
-    const int64_t wanted = *params.num_samples * params.seq_length + extra;
+    int64_t wanted = 0;
+    if (__builtin_mul_overflow(*params.num_samples, params.seq_length, &wanted) ||
+        wanted > kMostTokens) {
+      throw DataError(
+          fmt::format("{} samples of --seq-length {} are more tokens than can be "
+                      "counted: ask for fewer",
+                      *params.num_samples, params.seq_length));
+    }
+    wanted += extra;
     shape.num_epochs = std::max<int64_t>(1, (wanted + tokens_per_epoch - 1) / tokens_per_epoch);
+    if (shape.num_epochs > kMostInIndex / std::max<int64_t>(1, per_epoch_documents)) {
+      throw DataError(fmt::format(
+          "Megatron's order of {} samples takes {} epochs of {} sequences, an index that no memory "
+          "holds (at most {} entries): ask for fewer samples, or use --index-order streamed",
+          *params.num_samples, shape.num_epochs, per_epoch_documents, kMostInIndex));
+    }
     if (shape.num_epochs > 1) {
       shape.samples_without_last =
           ((shape.num_epochs - 1) * tokens_per_epoch - extra) / params.seq_length;
@@ -159,12 +186,14 @@ GptIndexShape ShapeOf(int64_t tokens_per_epoch, const GptIndexParams& params) {
           from_last < static_cast<int64_t>(kSeparateBelow * static_cast<double>(per_epoch));
     }
   }
-  shape.num_documents = shape.num_epochs * (params.end_sequence - params.first_sequence);
+  shape.num_documents = shape.num_epochs * per_epoch_documents;
   shape.num_samples = CountSamples(shape.num_epochs * tokens_per_epoch, params);
+  CheckIndexSamples(shape.num_samples);
   return shape;
 }
 
-int64_t CountTokens(LengthView lengths, int64_t first, int64_t end, int threads) {
+int64_t CountTokens(const SequenceStore& store, int64_t first, int64_t end, int threads) {
+  const LengthView lengths = store.lengths();
   std::vector<int64_t> sums(static_cast<size_t>(std::max(threads, 1)), 0);
   ParallelFor(end - first, threads, [&](int part, int64_t begin, int64_t stop) {
     int64_t sum = 0;
@@ -175,7 +204,8 @@ int64_t CountTokens(LengthView lengths, int64_t first, int64_t end, int threads)
     }
     for (int64_t i = first + begin; signs < 0 && i < first + stop; ++i) {
       if (lengths[i] >= 0) continue;
-      throw DataError(fmt::format("sequence {} has the negative length {}", i, lengths[i]));
+      throw DataError(fmt::format("{}: sequence {} has the negative length {}: the .idx is damaged",
+                                  store.WhereLength(i), i, lengths[i]));
     }
     sums[static_cast<size_t>(part)] = sum;
   });

@@ -33,7 +33,14 @@ struct GptIndexShape {
   bool wide_shuffle() const;
   int64_t bytes() const;  // of all three arrays
 };
-// `tokens_per_epoch` = CountTokens of the split, at least 1.
+// Entries and samples that an index of one data set may have, and samples that a split may ask of
+// it: beyond any memory, and small enough that no sum over all data sets of a run overflows.
+inline constexpr int64_t kMostInIndex = int64_t{1} << 40;
+
+// Throws DataError when an index would be asked for more than kMostInIndex samples.
+void CheckIndexSamples(int64_t samples);
+
+// `tokens_per_epoch` = CountTokens of the split, at least 1. Throws DataError above kMostInIndex.
 GptIndexShape ShapeOf(int64_t tokens_per_epoch, const GptIndexParams& params);
 
 struct GptIndex {
@@ -47,7 +54,7 @@ struct GptIndex {
 };
 
 // Sum of the lengths of the split, on `threads` threads. Throws DataError on a negative length.
-int64_t CountTokens(LengthView lengths, int64_t first, int64_t end, int threads);
+int64_t CountTokens(const SequenceStore& store, int64_t first, int64_t end, int threads);
 
 // The shuffles draw one number after the other; the sample index is cut meanwhile, on `threads`
 // threads.

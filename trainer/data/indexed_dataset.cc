@@ -202,4 +202,8 @@ std::string IndexedDataset::Where(int64_t sequence, int64_t offset) const {
                      at + offset * token_bytes_, sequence, offset);
 }
 
+std::string IndexedDataset::WhereLength(int64_t sequence) const {
+  return fmt::format("{}.idx, offset {}", prefix_, kIndexHeaderBytes + sequence * 4);
+}
+
 }  // namespace muster::data

@@ -26,6 +26,7 @@ class IndexedDataset : public SequenceStore {
   void Read(int64_t sequence, int64_t offset, int64_t count, int64_t* out) const override;
   void Prefetch(int64_t sequence, int64_t offset, int64_t count) const override;
   std::string Where(int64_t sequence, int64_t offset) const override;
+  std::string WhereLength(int64_t sequence) const override;
 
   // Checks every entry on `threads` threads: each length and start against the next start, each
   // document against the next. Throws DataError for the first wrong one that it meets.

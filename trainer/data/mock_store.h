@@ -20,6 +20,7 @@ class MockStore : public SequenceStore {
   }
   void Read(int64_t sequence, int64_t offset, int64_t count, int64_t* out) const override;
   std::string Where(int64_t sequence, int64_t offset) const override;
+  std::string WhereLength(int64_t sequence) const override { return Where(sequence, 0); }
 
  private:
   int64_t vocab_size_;

@@ -9,6 +9,18 @@
 #include "trainer/data/parallel_for.h"
 
 namespace muster::data {
+namespace {
+
+// What helps when a split has too little.
+const char* WaysAround(Split split) {
+  if (split == Split::kTrain) return "give it a larger share of --split, or more data";
+  if (split == Split::kValid) {
+    return "give it a larger share of --split, or --eval-iters 0 for no evaluation";
+  }
+  return "give it a larger share of --split, or none (such as --split 99,1,0) for no test";
+}
+
+}  // namespace
 
 void PartPlanner::Open(Part& part) {
   if (part.prefix.empty()) {
@@ -41,8 +53,8 @@ std::optional<Part> PartPlanner::Plan(const std::string& prefix, const std::stri
   if (!range) return std::nullopt;
   if (range->size() == 0) {
     if (!samples) return std::nullopt;
-    throw DataError(fmt::format("{}: the {} split is empty (--split '{}' of {} documents)",
-                                part.Name(), NameOf(split), shares, elements));
+    throw DataError(fmt::format("{}: the {} split is empty (--split '{}' of {} documents): {}",
+                                part.Name(), NameOf(split), shares, elements, WaysAround(split)));
   }
   part.range = *range;
   if (config_.order == DataOrder::kShuffled && config_.index_order == IndexOrder::kMegatron) {
@@ -51,7 +63,8 @@ std::optional<Part> PartPlanner::Plan(const std::string& prefix, const std::stri
       if (!samples) return std::nullopt;
       throw DataError(fmt::format("{}: the {} split holds {} tokens; one sample needs {}",
                                   part.Name(), NameOf(split), part.shape.tokens_per_epoch,
-                                  config_.seq_length + 1));
+                                  config_.seq_length + 1) +
+                      ": " + WaysAround(split));
     }
   }
   return part;
@@ -73,10 +86,10 @@ void PartPlanner::PlanGptIndex(Part& part) const {
                     "--index-order streamed");
   }
   const int64_t tokens =
-      CountTokens(part.store->lengths(), part.range.begin, part.range.end, HardwareThreads());
+      CountTokens(*part.store, part.range.begin, part.range.end, HardwareThreads());
   if (tokens < 1) {
-    throw DataError(
-        fmt::format("{}: the {} split holds no tokens", part.Name(), NameOf(part.split)));
+    throw DataError(fmt::format("{}: the {} split holds no tokens: {}", part.Name(),
+                                NameOf(part.split), WaysAround(part.split)));
   }
   part.shape = ShapeOf(tokens, params);
 }

@@ -43,6 +43,9 @@ class SequenceStore {
 
   // Where that token is, for a message: file, byte offset, sequence and token number.
   virtual std::string Where(int64_t sequence, int64_t offset) const = 0;
+
+  // Where lengths()[sequence] is, likewise.
+  virtual std::string WhereLength(int64_t sequence) const = 0;
 };
 
 }  // namespace muster::data

@@ -36,6 +36,7 @@ SplitPlan::SplitPlan(const DataConfig& config, const BlendList& list,
   if (blended_ && list.weights && !samples && shuffled) {
     throw DataError("a blend with weights needs a number of samples");
   }
+  if (UsesIndex() && samples) CheckIndexSamples(*samples);
   if (blended_ && list.weights && samples) {
     weights_ = Normalize(*list.weights);
     const auto sizes = SizesOfParts(*weights_, *samples, config.mid_level_dataset_surplus);

@@ -27,6 +27,8 @@ std::unique_ptr<tokenizer::Tokenizer> OpenTokenizer(const TrainConfig& config) {
   options.merge_file = config.merge_file;
   options.tiktoken_pattern = config.tiktoken_pattern;
   options.tiktoken_num_special_tokens = config.tiktoken_num_special_tokens;
+  options.special_tokens = config.tokenizer_special_tokens;
+  options.sentencepiece_legacy = config.tokenizer_sentencepiece_legacy;
   try {
     return tokenizer::MakeTokenizer(options);
   } catch (const tokenizer::TokenizerError& error) {

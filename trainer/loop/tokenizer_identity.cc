@@ -20,6 +20,17 @@ std::string OrNone(const std::string& text) {
   return json::Text(text.empty() ? "None" : text);
 }
 
+// Python's str() of an optional list.
+std::string ListOrNone(const std::vector<std::string>& texts) {
+  if (texts.empty()) return OrNone("");
+  std::string list;
+  for (const std::string& text : texts) {
+    const char quote = text.find('\'') == std::string::npos ? '\'' : '"';
+    list += (list.empty() ? "" : ", ") + (quote + text + quote);
+  }
+  return json::Text("[" + list + "]");
+}
+
 std::string PythonBool(bool value) {
   return json::Text(value ? "True" : "False");
 }
@@ -71,8 +82,8 @@ std::string TokenizerIdentity(const config::CommandLine& line) {
     path(c.tokenizer_model);
     entries.insert(entries.end(), {no_template,
                                    {"ignore_extra_whitespaces", PythonBool(true)},
-                                   {"legacy", PythonBool(false)},
-                                   {"special_tokens", OrNone("")}});
+                                   {"legacy", PythonBool(c.tokenizer_sentencepiece_legacy)},
+                                   {"special_tokens", ListOrNone(c.tokenizer_special_tokens)}});
   } else {
     path(c.tokenizer_model);
     entries.emplace_back("vocab_size", size);
