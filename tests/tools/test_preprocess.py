@@ -269,14 +269,14 @@ def test_memory_does_not_grow_with_the_input(corpora, tmp_path):
 @pytest.mark.parametrize("form", ["lines", "texts"])
 def test_memory_is_bounded_where_there_are_more_lines_or_texts_than_bytes_of_text(form, tmp_path):
     texts = 1 << 22
-    text = "\n" * (3 << 20) if form == "lines" else '{"text": [' + '"a",' * (texts - 1) + '"a"]}\n'
+    text = "\n" * (2 << 20) if form == "lines" else '{"text": [' + '"a",' * (texts - 1) + '"a"]}\n'
     (tmp_path / "in.jsonl").write_text(text)
     flags = ["--tokenizer-type", "ByteLevelTokenizer", "--on-error", "skip", "--workers", 16]
     args = ["--input", tmp_path / "in.jsonl", "--output-prefix", tmp_path / "o", *flags]
-    assert peak_memory_mib(*args) < 200
+    assert peak_memory_mib(*args) < (150 if form == "lines" else 200)
     if form == "lines":
         with open(tmp_path / "o.skipped.jsonl", "rb") as file:
-            assert sum(1 for _ in file) == 3 << 20
+            assert sum(1 for _ in file) == 2 << 20
         return
     assert (tmp_path / "o_text_document.bin").stat().st_size == 2 * texts
     (tmp_path / "in.jsonl").write_text('{"text": [' + '"a",' * texts + '"a"]}\n')

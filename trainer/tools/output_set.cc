@@ -16,6 +16,8 @@ using data::PartialFile;
 
 namespace {
 
+constexpr size_t kWriteBytes = 1 << 16;
+
 struct NamedWriter {
   std::string prefix;
   data::WriterState state;
@@ -75,15 +77,18 @@ void OutputSet::Append(const EncodedChunk& chunk, const std::vector<std::string>
     }
     writers_[i]->Append(column.token_bytes(), column.lengths, column.sequences_per_document);
   }
+  std::string text;
   for (const SkippedLine& line : chunk.skipped) {
     const nlohmann::ordered_json entry = {{"file", Printable(inputs[line.file])},
                                           {"line", line.line},
                                           {"column", line.column},
                                           {"reason", line.reason}};
-    const std::string text =
-        entry.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    text += entry.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    if (text.size() < kWriteBytes) continue;
     skipped_->Write(text.data(), text.size());
+    text.clear();
   }
+  skipped_->Write(text.data(), text.size());
   num_skipped_ += static_cast<int64_t>(chunk.skipped.size());
 }
 
