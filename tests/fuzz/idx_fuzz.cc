@@ -82,7 +82,7 @@ void ReadSamples(const std::string& prefix, DataOrder order, IndexOrder index_or
   config.vocab_size = 200;
   config.eod = 7;
   config.reset_attention_mask = true;
-  config.index_memory = 1 << 28;  // more than any of these files can ask for
+  config.index_memory = 1 << 20;
   const auto built = BuildDatasets(config);
   std::vector<int64_t> tokens(kSeqLength + 1);
   std::vector<float> mask(kSeqLength);
@@ -117,7 +117,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     try {
       ReadSamples(files.prefix(), order, index_order);
     } catch (const DataError& error) {
-      ExpectNamed(error, files.prefix());
+      // Damaged lengths can ask for more memory than is allowed: the flag is the place then.
+      if (std::strstr(error.what(), "--index-memory") == nullptr) {
+        ExpectNamed(error, files.prefix());
+      }
     }
   }
   return 0;
