@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <vector>
 
 #include "controller/cli/exit_code.h"
@@ -19,10 +21,11 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kMostHosts = 8;
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 
-// Hosts that share a finding.
+// Hosts that share a finding; the fix of each, most of which name it.
 struct Group {
   const v1::Finding* finding = nullptr;
   std::vector<std::string> hosts;
+  std::vector<std::string> fixes;
 };
 
 std::vector<Group> GroupsOf(const v1::CheckResponse& response) {
@@ -37,6 +40,7 @@ std::vector<Group> GroupsOf(const v1::CheckResponse& response) {
     Group& group = same == groups.end() ? groups.emplace_back() : *same;
     if (group.finding == nullptr) group.finding = &finding;
     group.hosts.push_back(finding.host());
+    group.fixes.push_back(finding.fix());
   }
   return groups;
 }
@@ -48,6 +52,50 @@ std::string HostList(const std::vector<std::string>& hosts) {
     text += (i == 0 ? "" : ", ") + hosts[i];
   if (hosts.size() > kMostHosts) text += fmt::format(" and {} more", hosts.size() - kMostHosts);
   return text;
+}
+
+bool InHostName(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' || c == '_' ||
+         c == ':';
+}
+
+// The text with `hosts` where the host stands as a word of its own; as --exclude takes them after
+// that flag.
+std::string WithHosts(const std::string& text, const std::string& host, const std::string& hosts,
+                      const std::string& excluded) {
+  constexpr std::string_view kFlag = "--exclude ";
+  std::string out;
+  size_t at = 0;
+  while (true) {
+    const size_t found = host.empty() ? std::string::npos : text.find(host, at);
+    if (found == std::string::npos) return out + text.substr(at);
+    const size_t end = found + host.size();
+    // A name may be followed by punctuation: "on node1: ...", "node1, ...".
+    const bool colon = end < text.size() && text[end] == ':' &&
+                       (end + 1 == text.size() || !InHostName(text[end + 1]));
+    const bool whole = (found == 0 || !InHostName(text[found - 1])) &&
+                       (end == text.size() || colon || !InHostName(text[end]));
+    out += text.substr(at, found - at);
+    out += !whole ? host : out.ends_with(kFlag) ? excluded : hosts;
+    at = end;
+  }
+}
+
+// One fix for all hosts of the group where it is the same but for the host, else one a host.
+std::vector<std::string> FixesOf(const Group& group) {
+  const std::string& first = group.hosts.front();
+  const std::string& fix = group.fixes.front();
+  std::string excluded;
+  bool alike = true;
+  for (size_t i = 0; i < group.hosts.size(); ++i) {
+    const std::string& host = group.hosts[i];
+    excluded += (i == 0 ? "" : "@") + host;
+    alike = alike && group.fixes[i] == WithHosts(fix, first, host, host);
+  }
+  if (!alike) return group.fixes;
+  if (fix.empty()) return {};
+  if (group.hosts.size() == 1) return {fix};
+  return {WithHosts(fix, first, HostList(group.hosts), excluded)};
 }
 
 std::string Coloured(const Style& style, const std::string& severity, const std::string& text) {
@@ -160,8 +208,8 @@ std::string CheckText(const v1::CheckResponse& response, const Style& style) {
     if (!finding.majority().empty())
       out += fmt::format(" (most hosts: {})", EscapeForDisplay(finding.majority()));
     out += "\n";
-    if (!finding.fix().empty())
-      out += fmt::format("    fix: {}\n", EscapeForDisplay(finding.fix()));
+    for (const std::string& fix : FixesOf(group))
+      out += fmt::format("    fix: {}\n", EscapeForDisplay(fix));
   }
   return out;
 }

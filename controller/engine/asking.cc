@@ -133,6 +133,7 @@ std::vector<preflight::NodeFacts> FactsOf(Context& c, const JobRun& job) {
     for (const auto& rank : job.plan->ranks()) {
       if (rank.node() == i && rank.has_device()) fact.devices.push_back(rank.device());
     }
+    fact.needs_devices = preflight::NeedsDevices(*job.plan, static_cast<uint32_t>(i));
     if (!node.absent.empty()) continue;
     fact.hello = c.state().links[fact.host].hello;
     if (node.probe) fact.probe = *node.probe;

@@ -32,6 +32,10 @@ void OnLinkUp(Context& c, const LinkUp& event) {
   const auto found = c.state().links.find(event.host);
   if (found == c.state().links.end()) return;
   Link& link = found->second;
+  if (link.state == v1::LINK_STATE_UP) {  // the same worker, which has found its devices by now
+    link.hello = event.hello;
+    return;
+  }
   const bool back = link.state == v1::LINK_STATE_LOST;
   if (!c.MoveLink(link, LinkInput::kUp, absl::StrCat("up, musterd ", event.hello.version())))
     return;

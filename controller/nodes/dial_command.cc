@@ -69,6 +69,11 @@ constexpr std::array kAdvice = {
     Advice{"Host key verification failed",
            "connect once by hand to accept its key, or add it to known_hosts"},
     Advice{"Bad configuration option", "correct your ssh configuration"},
+    // A name server that does not answer is another matter ("Temporary failure"): it may yet.
+    Advice{"Name or service not known",
+           "correct the name, or give the host an entry in DNS, /etc/hosts or your ssh "
+           "configuration"},
+    Advice{"No address associated with hostname", "give the name an address in DNS or /etc/hosts"},
     Advice{"unknown option", "correct the options of this transport"},
 };
 

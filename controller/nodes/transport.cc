@@ -6,6 +6,8 @@
 
 #include "common/status.h"
 #include "common/suggest.h"
+#include "controller/hostfile/host_name.h"
+#include "controller/hostfile/host_word.h"
 #include "controller/nodes/command_line.h"
 
 namespace muster::nodes {
@@ -19,7 +21,7 @@ std::string Place(const v1::Host& host) {
 
 // The numeric loopback address of a host that is one, else "".
 std::string LoopbackAddress(const std::string& host) {
-  if (host == "localhost") return "127.0.0.1";
+  if (hostfile::IsLoopbackName(host)) return "127.0.0.1";
   in_addr v4{};
   if (inet_pton(AF_INET, host.c_str(), &v4) == 1) {
     return (ntohl(v4.s_addr) >> 24) == 127 ? host : "";
@@ -102,10 +104,6 @@ std::string Endpoint::Describe() const {
   return "";
 }
 
-bool IsLoopback(const std::string& host) {
-  return !LoopbackAddress(host).empty();
-}
-
 const std::vector<std::string>& TransportNames() {
   static const std::vector<std::string> names = {"local", "direct", "openssh", "command"};
   return names;
@@ -136,7 +134,7 @@ absl::StatusOr<Endpoint> ResolveEndpoint(const v1::Host& host, const std::string
   } else if (!known->empty()) {
     transport = known->front();
   } else {
-    transport.name = IsLoopback(host.host()) ? "local" : "openssh";
+    transport.name = hostfile::IsLoopbackHost(host.host()) ? "local" : "openssh";
   }
   for (const Transport& other : *known) {
     if (other.name == transport.name) transport.words = other.words;

@@ -42,13 +42,10 @@ struct Endpoint {
   std::string HostPort() const;
 };
 
-// True for 127.0.0.0/8, ::1 and "localhost".
-bool IsLoopback(const std::string& host);
-
 // The host's own transport, else the first of `transports` (as for ParseTransports), else by its
-// address: loopback hosts are local, others are reached by openssh. Its words are those that
-// `transports` has for it. InvalidArgument for what this version can't reach, with host, line,
-// reason and fix.
+// address: loopback hosts (hostfile/host_word.h) are local, others are reached by openssh. Its
+// words are those that `transports` has for it. InvalidArgument for what this version can't reach,
+// with host, line, reason and fix.
 absl::StatusOr<Endpoint> ResolveEndpoint(const v1::Host& host, const std::string& transports);
 
 }  // namespace muster::nodes

@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "controller/hostfile/host_word.h"
 #include "controller/preflight/check_functions.h"
 
 namespace muster::preflight {
@@ -34,9 +35,8 @@ std::map<size_t, size_t> SecondNames(const Nodes& nodes) {
   for (size_t i = 0; i < nodes.size(); ++i) {
     const NodeFacts& node = nodes[i];
     // Several workers on loopback addresses of one machine are a wish, not a slip.
-    const bool loopback =
-        node.host.rfind("127.", 0) == 0 || node.host == "localhost" || node.host == "::1";
-    if (loopback || !node.absent.empty() || node.hello.boot_id().empty()) continue;
+    if (hostfile::IsLoopbackHost(node.host) || !node.absent.empty() || node.hello.boot_id().empty())
+      continue;
     const auto key = std::make_pair(node.hello.boot_id(), node.hello.net_ns());
     const auto [it, added] = seen.emplace(key, i);
     if (!added) second[i] = it->second;

@@ -32,6 +32,10 @@ std::string FixForTool(const std::string& error, const std::string& host) {
   }
   if (error.find("communicate with the NVIDIA driver") != std::string::npos)
     return absl::StrCat("on ", host, ": modprobe nvidia; dmesg | grep NVRM");
+  if (error.find("can't be read") != std::string::npos) {
+    return absl::StrCat("run nvidia-smi or mthreads-gmi on ", host,
+                        "; see with `type -a` that no other program of that name comes first");
+  }
   if (error.find("no answer") != std::string::npos)
     return absl::StrCat("a device of ", host, " hangs: dmesg | grep -i xid there, then reboot it");
   return absl::StrCat("run nvidia-smi or mthreads-gmi on ", host);
@@ -48,6 +52,33 @@ std::string Holders(const v1::Device& device) {
       absl::StrAppend(&who, " (", holder.user(), ": ", holder.command(), ")");
     }
     texts.push_back(std::move(who));
+  }
+  return absl::StrJoin(texts, ", ");
+}
+
+// Only what can be ended from this host's own pid namespace has a pid that means anything there.
+std::string FixForHolders(const v1::Device& device, const std::string& host) {
+  std::vector<std::string> pids;
+  pids.reserve(static_cast<size_t>(device.holders_size()));
+  for (const v1::DeviceHolder& holder : device.holders()) {
+    if (!holder.user().empty()) pids.push_back(absl::StrCat(holder.pid()));
+  }
+  const bool elsewhere = static_cast<int>(pids.size()) < device.holders_size();
+  const std::string look = absl::StrCat("fuser -v /dev/nvidia", device.index());
+  if (pids.empty())
+    return absl::StrCat("on ", host, elsewhere ? ", outside of its containers: " : ": ", look);
+  return absl::StrCat(
+      "wait for it, or end it: on ", host, ": kill ", absl::StrJoin(pids, " "),
+      elsewhere ? absl::StrCat("; for the others, outside of containers: ", look) : "");
+}
+
+// The different texts of a node's devices (those that the plan uses), "A, B"; "" without any.
+template <typename Text>
+std::string Distinct(const NodeFacts& node, Text text) {
+  std::set<std::string> texts;
+  for (const v1::Device& device : node.probe.devices()) {
+    if (!text(device).empty() && (node.devices.empty() || Uses(node, device.index())))
+      texts.insert(text(device));
   }
   return absl::StrJoin(texts, ", ");
 }
@@ -108,15 +139,19 @@ void CheckDevices(const Nodes& nodes, const Options&, Findings& out) {
     for (const uint32_t device : node.devices) {
       if (!found.contains(device)) missing.push_back(device);
     }
-    // Where nobody has devices, ranks run on the processors.
-    if (missing.empty() || (found.empty() && !most_have)) continue;
+    // Where nobody has devices, ranks run on the processors, unless the job says otherwise.
+    const bool needed = most_have || node.needs_devices || !found.empty();
+    if (missing.empty() || !needed) continue;
     out.push_back(
         {"devices", Severity::kError, node.host,
          absl::StrCat("the plan uses ", node.devices.size(), " devices, but only ", found.size(),
                       " were found (missing: ", absl::StrJoin(missing, ","), ")"),
          found.empty() ? majority : "",
-         absl::StrCat("set slots=", found.size(), " for ", node.host,
-                      " in the hostfile, or look for the lost device")});
+         found.empty() ? absl::StrCat("on ", node.host,
+                                      ": nvidia-smi or mthreads-gmi must list the devices; a job "
+                                      "for the processors needs no gpus= and --device cpu")
+                       : absl::StrCat("set slots=", found.size(), " for ", node.host,
+                                      " in the hostfile, or look for the lost device")});
   }
 }
 
@@ -127,19 +162,13 @@ void CheckDeviceMemory(const Nodes& nodes, const Options&, Findings& out) {
                         (device.holders_size() > 0 && device.memory_used_bytes() == 0);
       if (!used || (!node.devices.empty() && !Uses(node, device.index()))) continue;
       const std::string holders = Holders(device);
-      std::vector<std::string> pids;
-      pids.reserve(static_cast<size_t>(device.holders_size()));
-      for (const auto& holder : device.holders()) pids.push_back(absl::StrCat(holder.pid()));
       const bool most = 2 * device.memory_used_bytes() > device.memory_total_bytes();
       out.push_back(
           {"device_memory", most ? Severity::kError : Severity::kWarning, node.host,
            absl::StrCat("device ", device.index(), ": ", Bytes(device.memory_used_bytes()), " of ",
                         Bytes(device.memory_total_bytes()), " in use by ",
                         holders.empty() ? "nobody that nvidia-smi names" : holders),
-           "",
-           pids.empty() ? absl::StrCat("on ", node.host, ": fuser -v /dev/nvidia", device.index())
-                        : absl::StrCat("wait for it, or end it: on ", node.host, ": kill ",
-                                       absl::StrJoin(pids, " "))});
+           "", FixForHolders(device, node.host)});
     }
   }
 }
@@ -196,21 +225,20 @@ void CheckDeviceHealth(const Nodes& nodes, const Options&, Findings& out) {
 }
 
 void CheckDriver(const Nodes& nodes, const Options&, Findings& out) {
-  const auto first = [](const NodeFacts& node) -> const v1::Device* {
-    return node.probe.devices().empty() ? nullptr : &node.probe.devices(0);
-  };
   CompareAll(
       nodes, "driver", Severity::kWarning, "install the same driver on all hosts",
       [&](const NodeFacts& node) {
-        return first(node) == nullptr || first(node)->driver().empty()
-                   ? ""
-                   : "driver " + first(node)->driver();
+        const std::string drivers =
+            Distinct(node, [](const v1::Device& device) { return device.driver(); });
+        return drivers.empty() ? "" : "driver " + drivers;
       },
       out);
   CompareAll(
       nodes, "driver", Severity::kWarning,
       "the slowest type sets the pace; use hosts of one type, by type= and --exclude",
-      [&](const NodeFacts& node) { return first(node) == nullptr ? "" : first(node)->name(); },
+      [&](const NodeFacts& node) {
+        return Distinct(node, [](const v1::Device& device) { return device.name(); });
+      },
       out);
 }
 

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "controller/hostfile/host_word.h"
 #include "controller/preflight/check_functions.h"
 #include "controller/preflight/reach.h"
 
@@ -9,10 +10,6 @@ namespace muster::preflight {
 namespace {
 
 constexpr size_t kMostPairs = 16;
-
-bool IsLoopback(const std::string& address) {
-  return address.starts_with("127.") || address == "::1";
-}
 
 std::string OpenPorts(const std::string& host, const Options& options) {
   return absl::StrCat("open the ports in the firewall of ", host,
@@ -50,7 +47,7 @@ void AddPair(const Nodes& nodes, const Reach::Pair& pair, const Options& options
   const NodeFacts& from = nodes[pair.edge.from];
   const NodeFacts& to = nodes[pair.edge.to];
   const std::string& address = pair.edge.address.empty() ? to.data_addr : pair.edge.address;
-  if (IsLoopback(address) && address != to.data_addr) {
+  if (hostfile::IsLoopbackHost(address) && address != to.data_addr) {
     out.push_back({"network", Severity::kError, from.host,
                    absl::StrCat("takes ", to.data_addr, " for itself (", address, ")"), "",
                    absl::StrCat("write addr=<its address> behind ", to.host,

@@ -29,6 +29,7 @@ struct NodeFacts {
   std::string host;
   std::vector<uint32_t>
       devices;  // device numbers that the plan uses here; empty for a job without devices
+  bool needs_devices = false;  // without any, no rank can run here
   std::string data_addr;
   std::string absent;  // why there is no answer from it; then nothing below counts
   std::string twin;    // absent because its worker is this other host's

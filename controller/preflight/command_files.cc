@@ -164,6 +164,16 @@ bool IsPython(const std::string& program) {
   return IsInterpreter(program) && BaseName(program).starts_with("python");
 }
 
+bool NeedsDevices(const v1::Plan& plan, uint32_t node) {
+  if (plan.nodes(static_cast<int>(node)).host().gpus_size() > 0) return true;
+  if (plan.argv().empty() || BaseName(plan.argv(0)) != "muster-train") return false;
+  bool cuda = false;  // the last one counts
+  for (const Word& word : Words(plan, 1)) {
+    if (word.flag == "--device") cuda = word.text == "cuda";
+  }
+  return cuda;
+}
+
 CommandFiles FilesOf(const v1::JobSpec& spec, const v1::Plan& plan) {
   Collector collector(spec.working_dir());
   if (plan.argv().empty()) return collector.files;

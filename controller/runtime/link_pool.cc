@@ -18,7 +18,9 @@ class LinkPool::Listener : public nodes::LinkListener {
     deliver_(host, number_, engine::LinkLost{host, why});
   }
   void OnMessage(const std::string& host, v1::AttachResponse message) override {
-    if (message.has_observed()) {
+    if (message.has_hello()) {  // of a node whose devices were slow to be found
+      deliver_(host, number_, engine::LinkUp{host, std::move(*message.mutable_hello())});
+    } else if (message.has_observed()) {
       deliver_(host, number_, engine::NodeObserved{host, std::move(*message.mutable_observed())});
     } else if (message.has_probe_result()) {
       deliver_(host, number_,

@@ -18,6 +18,7 @@ dead) exec sleep 1000;;
 alias) host={two};;
 {four}) exec ip netns exec $host sh -c 'mount --bind {work}/other.bin {work}/data.bin && exec "$@"' sh "$@";;
 esac
+PATH={work}/tools/$host:$PATH; export PATH
 exec ip netns exec $host "$@"
 """
 
@@ -106,6 +107,20 @@ def test_every_fault_is_named_and_nobody_else(checker):
     assert shown[name(1)]["checked"]["findings"] == []
 
 
+def test_device_tools_that_hang_or_talk_nonsense(checker):
+    name = checker.hosts.name
+    for k, script in ((2, "exec sleep 1000"), (3, "echo this is no nvidia-smi; echo at all")):
+        tool = checker.work / "tools" / name(k) / "nvidia-smi"
+        tool.parent.mkdir(parents=True)
+        tool.write_text(f"#!/bin/sh\n{script}\n")
+        tool.chmod(0o755)
+    result = checker.check("--check-timeout", "4s", "--skip", "clock")
+    assert checker.findings(result) == {("devices", name(2)), ("devices", name(3))}, result["findings"]
+    found = {f["host"]: f for f in result["findings"] if f["severity"] == "error"}
+    assert "no answer" in found[name(2)]["value"] and "hangs" in found[name(2)]["fix"]
+    assert found[name(3)]["value"] == "its answer can't be read: 'this is no nvidia-smi'"
+
+
 def test_healthy_hosts_pass_and_a_job_gets_their_interfaces(checker):
     hosts = checker.hosts
     result = checker.check(code=0)
@@ -166,5 +181,9 @@ def test_wrong_words(checker):
         assert "did you mean 'port'?" in err
     _, err = muster("check", "--hostfile", checker.hostfile(), "--port-range", "9-8", code=2)
     assert "29500-29600" in err
+    # A script that is a folder, on all hosts.
+    result = checker.check("--", sys.executable, str(checker.work))
+    assert {f["value"] for f in result["findings"] if f["severity"] == "error"} == {
+        f"{checker.work} is a folder, not a file"}
     _, err = muster("check", "--hostfile", str(checker.work / "none"), code=2)
     assert "No such file" in err

@@ -103,6 +103,12 @@ TEST_F(DialCommandTest, WhatNoOtherTryWillMend) {
               testing::AllOf(HasSubstr("FAILED_PRECONDITION"), HasSubstr("ssh-copy-id")));
   EXPECT_THAT(Error("echo 'Host key verification failed.' >&2; exit 255"),
               testing::AllOf(HasSubstr("FAILED_PRECONDITION"), HasSubstr("known_hosts")));
+  EXPECT_THAT(Error("echo 'ssh: Could not resolve hostname n1: Name or service not known' >&2; "
+                    "exit 255"),
+              testing::AllOf(HasSubstr("FAILED_PRECONDITION"), HasSubstr("correct the name")));
+  EXPECT_THAT(Error("echo 'ssh: Could not resolve hostname n1: Temporary failure in name "
+                    "resolution' >&2; exit 255"),
+              HasSubstr("UNAVAILABLE"));
   EXPECT_THAT(Error("echo 'musterd is neither /opt/musterd nor in PATH=/bin' >&2; exit 127"),
               testing::AllOf(HasSubstr("FAILED_PRECONDITION"),
                              HasSubstr("copy musterd and muster-shim to /opt there")));

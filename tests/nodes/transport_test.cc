@@ -23,6 +23,8 @@ TEST(TransportTest, LoopbackHostsAreLocalByDefault) {
   EXPECT_EQ(Describe(MakeHost("127.255.255.254")), "local");
   EXPECT_EQ(Describe(MakeHost("::1")), "local");
   EXPECT_EQ(Describe(MakeHost("localhost")), "local");
+  EXPECT_EQ(Describe(MakeHost("a.localhost")), "local");
+  EXPECT_EQ(Describe(MakeHost("a.localhost", "direct")), "direct 127.0.0.1:7465");
 }
 
 TEST(TransportTest, TheHostsOwnTransportCountsMost) {

@@ -71,7 +71,7 @@ TEST(Checks, OneMachineUnderTwoNamesIsAnError) {
 
 TEST(Checks, LoopbackWorkersMayShareAMachine) {
   auto nodes = Three();
-  const char* const names[] = {"127.0.0.2", "127.0.0.3", "localhost"};
+  const char* const names[] = {"127.0.0.2", "a.localhost", "localhost"};
   for (size_t i = 0; i < nodes.size(); ++i) {
     nodes[i].host = names[i];
     nodes[i].hello.set_boot_id("a");

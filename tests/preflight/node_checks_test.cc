@@ -13,6 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 
@@ -81,6 +82,32 @@ TEST(NodeChecks, ADeviceInUseNamesTheHolder) {
   EXPECT_THAT(Find(nodes), IsEmpty());
 }
 
+TEST(NodeChecks, OnlyHoldersOfThisNamespaceCanBeKilledByTheirPid) {
+  auto nodes = Healthy();
+  v1::Device& device = *nodes[1].probe.mutable_devices(1);
+  device.set_memory_used_bytes(60 * kGiB);
+  device.add_holders()->set_pid(17);  // nobody knows its user: of another container
+  auto findings = Find(nodes);
+  ASSERT_THAT(findings, ElementsAre(Is(Severity::kError, "device_memory", "n2",
+                                       "in another container", "fuser -v /dev/nvidia1")));
+  EXPECT_THAT(findings[0].fix, Not(HasSubstr("kill")));
+  v1::DeviceHolder& known = *device.add_holders();
+  known.set_pid(4711);
+  known.set_user("alice");
+  findings = Find(nodes);
+  ASSERT_THAT(findings, ElementsAre(Is(Severity::kError, "device_memory", "n2", "pid 17",
+                                       "kill 4711; for the others")));
+}
+
+TEST(NodeChecks, NoDevicesAnywhereForAJobThatNeedsThem) {
+  auto nodes = Healthy(2);
+  for (auto& node : nodes) node.probe.clear_devices();
+  EXPECT_THAT(Find(nodes), IsEmpty()) << "ranks run on the processors";
+  nodes[1].needs_devices = true;
+  EXPECT_THAT(Find(nodes), ElementsAre(Is(Severity::kError, "devices", "n2", "only 0 were found",
+                                          "must list the devices")));
+}
+
 TEST(NodeChecks, ToolsThatFail) {
   auto nodes = Healthy();
   nodes[0].probe.clear_devices();
@@ -132,6 +159,15 @@ TEST(NodeChecks, DriversAndTypesAgainstTheMajority) {
   EXPECT_THAT(findings, ElementsAre(Is(Severity::kWarning, "driver", "n3", "driver 525.0"),
                                     Is(Severity::kWarning, "driver", "n1", "NVIDIA A100")));
   EXPECT_EQ(findings[0].majority, "driver 535.183.06");
+}
+
+TEST(NodeChecks, AllDevicesOfAHostAreCompared) {
+  auto nodes = Healthy();
+  nodes[1].probe.mutable_devices(1)->set_name("NVIDIA A100");
+  EXPECT_THAT(Find(nodes), ElementsAre(Is(Severity::kWarning, "driver", "n2",
+                                          "NVIDIA A100, NVIDIA H100 80GB HBM3")));
+  nodes[1].devices = {0};  // the plan leaves that device alone
+  EXPECT_THAT(Find(nodes), IsEmpty());
 }
 
 TEST(NodeChecks, MemlockOfADaemonMattersOverRdma) {

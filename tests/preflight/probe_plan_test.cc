@@ -85,6 +85,17 @@ TEST(MakeProbe, PathsOfAnyBytes) {
   EXPECT_THAT(probe.optional_files(), ElementsAre("/\xc3\xa4/x", "/\xe4\xb8\xad/x"));
 }
 
+TEST(NeedsDevices, GpusOfTheHostfileAndTheTrainersOwnWord) {
+  EXPECT_FALSE(NeedsDevices(PlanOf({"python3", "t.py", "--device", "cuda"}), 0));
+  EXPECT_FALSE(NeedsDevices(PlanOf({"muster-train"}), 0));
+  EXPECT_TRUE(NeedsDevices(PlanOf({"/opt/muster-train", "--device", "cuda"}), 0));
+  EXPECT_FALSE(NeedsDevices(PlanOf({"muster-train", "--device=cuda", "--device=cpu"}), 0));
+  auto plan = PlanOf({"true"});
+  plan.mutable_nodes(1)->mutable_host()->add_gpus(3);
+  EXPECT_FALSE(NeedsDevices(plan, 0));
+  EXPECT_TRUE(NeedsDevices(plan, 1));
+}
+
 TEST(MakeProbe, PortsOfTheRange) {
   v1::JobSpec spec = Spec();
   spec.mutable_port_range()->set_first(29500);

@@ -125,6 +125,38 @@ TEST(NvidiaSmi, ErrorsInItsOwnWords) {
   EXPECT_THAT(ParseGpus(Golden("version_mismatch.txt"), NvidiaFields(), "cuda"), IsEmpty());
 }
 
+TEST(NvidiaSmi, NonsenseIsNotTheSameAsNoDevices) {
+  const auto error = [](const ToolOutput& output) {
+    return NonsenseError(output, ParseGpus(output.out, NvidiaFields(), "cuda"));
+  };
+  EXPECT_EQ(error(Says(0, "\nWARNING: this is no nvidia-smi\nat all\n")),
+            "its answer can't be read: 'WARNING: this is no nvidia-smi'");
+  EXPECT_EQ(error(Says(0, "")), "");
+  EXPECT_EQ(error(Says(0, Golden("no_devices.txt"))), "");
+  EXPECT_EQ(error(Says(0, Golden("h200_idle.csv"))), "");
+}
+
+TEST(NvidiaSmi, NumbersThatCanNotBe) {
+  const std::vector<std::string> fields = {"index", "uuid", "name", "memory.total"};
+  const auto devices = ParseGpus(
+      "99999999999, GPU-a, X, 1\n99999999999999999999999, GPU-a, X, 1\n"
+      "7, GPU-b, X, 18446744073709551615\n",
+      fields, "cuda");
+  ASSERT_THAT(devices, SizeIs(1));
+  EXPECT_EQ(devices[0].index(), 7u);
+  EXPECT_GT(devices[0].memory_total_bytes(), uint64_t{1} << 63);
+  std::string many;
+  for (int i = 0; i < 3001; ++i)
+    many += std::to_string(i) + ", GPU-" + std::to_string(i) + ", X, 1\n";
+  auto capped = ParseGpus(many, fields, "cuda");
+  EXPECT_THAT(capped, SizeIs(256));
+  std::string holders = "GPU-0, 4294967297, a, 1\n";
+  for (int i = 0; i < 3001; ++i) holders += "GPU-0, " + std::to_string(i + 2) + ", a, 1\n";
+  AddHolders(holders, capped);
+  ASSERT_THAT(capped[0].holders(), SizeIs(64));
+  EXPECT_EQ(capped[0].holders(0).pid(), 2u);
+}
+
 TEST(NvidiaSmi, AFieldThatItDoesNotKnow) {
   EXPECT_EQ(UnknownField(Golden("bad_field.txt")), "clocks_event_reasons.active");
   EXPECT_EQ(UnknownField(Golden("no_driver.txt")), "");

@@ -1,11 +1,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <chrono>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "common/unique_fd.h"
 #include "worker/facts/mesh.h"
 #include "worker/facts/network.h"
 #include "worker/facts/port.h"
@@ -102,6 +105,44 @@ TEST(Mesh, AnotherPreflightsNodeIsNotOurs) {
   const auto results = RunAll(tasks, 300);
   EXPECT_EQ(results[0].connected(0).error(), "another program answers there");
   EXPECT_THAT(results[0].heard(), IsEmpty());
+}
+
+// A listener that lets all connect and never says a word, on every address of the node.
+UniqueFd SilentListener(uint32_t port) {
+  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  any.sin_port = htons(static_cast<uint16_t>(port));
+  EXPECT_EQ(bind(fd.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any), 0);
+  EXPECT_EQ(listen(fd.get(), 4096), 0);
+  return fd;
+}
+
+TEST(Mesh, SilentPeersDoNotKeepOthersFromBeingTried) {
+  const uint32_t port = FreePort();
+  const UniqueFd silent = SilentListener(port);
+  const uint32_t open = FreePort();
+  constexpr uint32_t kSilent = 205;  // more than are tried at once
+  std::vector<MeshTask> tasks = {Task(0, 1, {port}), Task(1, 1, {open})};
+  for (uint32_t i = 0; i < kSilent; ++i)
+    tasks[0].connect.push_back({i + 2, *ParseAddress("127.0.8." + std::to_string(i + 1))});
+  tasks[0].connect.push_back({1000, *ParseAddress("127.0.7.2")});
+  tasks[0].ports = {port, open};
+  tasks[1].self = 1000;
+  tasks[1].expect = {0};
+  const auto results = RunAll(tasks, 4'000);
+  ASSERT_EQ(results[0].connected_size(), static_cast<int>(kSilent) + 1);
+  EXPECT_EQ(results[0].connected(0).node(), 2u);
+  EXPECT_EQ(results[0].connected(0).error(), "accepted, but no answer");
+  EXPECT_EQ(results[0].connected(kSilent).node(), 1000u);
+  EXPECT_THAT(results[0].connected(kSilent).error(), IsEmpty());
+}
+
+TEST(Mesh, APeerThatWasNotTriedIsNotSaidToRefuse) {
+  MeshTask task = Task(0, 2, {FreePort()});
+  v1::NetworkResult result;
+  RunMesh(task, ProcReader::Real(), In(-1), result);
+  EXPECT_EQ(result.connected(0).error(), "not tried in time");
 }
 
 TEST(Mesh, ATakenPortNamesItsHolderAndTheNextIsTaken) {

@@ -1,12 +1,14 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -30,6 +32,7 @@ using muster::testing::TempDir;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using ::testing::AnyOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -78,10 +81,25 @@ TEST(RunTool, OutputAndExitCode) {
   EXPECT_THAT(output.failure, IsEmpty());
 }
 
-TEST(RunTool, OneThatHangsIsEndedWithItsChildren) {
-  const auto output = RunTool({"sh", "-c", "sleep 1000 & sleep 1000"}, kPath, Soon(200));
+TEST(RunTool, OneThatHangsIsEnded) {
+  const auto output = RunTool({"sleep", "1000"}, kPath, Soon(200));
   EXPECT_EQ(output.failure, "no answer within the time limit");
   EXPECT_EQ(output.exit_code, -1);
+}
+
+TEST(RunTool, OneThatWritesWithoutEndIsEndedToo) {
+  const auto output = RunTool({"yes"}, kPath, Soon(200));
+  EXPECT_EQ(output.failure, "no answer within the time limit");
+  EXPECT_THAT(output.out, StartsWith("y\ny\n"));
+}
+
+TEST(RunTool, AChildThatKeepsTheOutputOpenIsNotWaitedFor) {
+  const auto output = RunTool({"sh", "-c", "sleep 1000 & echo $!"}, kPath, Soon());
+  EXPECT_THAT(output.failure, IsEmpty());
+  EXPECT_EQ(output.exit_code, 0);
+  const int child = std::atoi(output.out.c_str());
+  ASSERT_GT(child, 1);
+  EXPECT_EQ(kill(child, SIGKILL), 0) << "it is left to the group's end";
 }
 
 TEST(RunTool, OneThatIsNotThere) {
@@ -132,6 +150,19 @@ TEST(Files, FactsOfFilesAndFolders) {
   EXPECT_THAT(file.sum(), SizeIs(64));
   EXPECT_THAT(LookAtFile(temp.path() + "/none", 1).error(), HasSubstr("/none: No such file"));
   EXPECT_THAT(LookAtFile(temp.path(), 1).error(), IsEmpty());
+  // What has to be a file is one, or a folder that stands for one.
+  EXPECT_EQ(LookAtRequired(temp.path() + "/data.bin", 1 << 20).sum(), file.sum());
+  EXPECT_THAT(LookAtRequired(temp.path() + "/none", 1).error(), HasSubstr("/none: No such file"));
+  EXPECT_THAT(LookAtRequired(temp.path(), 1).error(), EndsWith(" is a folder, not a file"));
+  ASSERT_EQ(mkfifo((temp.path() + "/pipe").c_str(), 0600), 0);
+  EXPECT_THAT(LookAtRequired(temp.path() + "/pipe", 1).error(), EndsWith(" is a pipe, not a file"));
+  Write(temp.path() + "/app/__main__.py", "0123456789");
+  const auto app = LookAtRequired(temp.path() + "/app", 1 << 20);
+  EXPECT_EQ(app.sum(), file.sum());
+  EXPECT_EQ(app.path(), temp.path() + "/app");
+  // Shorter than its size says.
+  EXPECT_THAT(LookAtFile("/sys/devices/system/cpu/online", 1 << 20).error(),
+              HasSubstr("it ends before its size"));
   // A folder that is still to be made: its nearest parent counts.
   const auto folder = LookAtFolder(temp.path() + "/a/b/c");
   EXPECT_THAT(folder.error(), IsEmpty());

@@ -1,5 +1,6 @@
 #include "worker/daemon/device_probe.h"
 
+#include <chrono>
 #include <utility>
 
 #include "common/log.h"
@@ -8,7 +9,9 @@
 namespace muster::worker {
 namespace {
 
-constexpr int64_t kLimitSeconds = 8;  // below the controllers' patience with a hello
+constexpr int64_t kLimitSeconds = 8;
+// Below the controllers' patience with a hello, above what a sound tool takes.
+constexpr std::chrono::milliseconds kPatience(2'500);
 
 }  // namespace
 
@@ -17,7 +20,13 @@ void DeviceProbe::Ask(Done done) {
     done(facts::FakeDevices(fake_));
     return;
   }
-  waiting_.push_back(std::move(done));
+  const auto asked = std::make_shared<Asked>();
+  asked->done = std::move(done);
+  asked->patience = reactor_.After(kPatience, [asked] {
+    asked->told = true;
+    asked->done({});
+  });
+  waiting_.push_back(asked);
   if (waiting_.size() > 1) return;
   v1::Probe probe;
   probe.mutable_time_limit()->set_seconds(kLimitSeconds);
@@ -29,7 +38,10 @@ void DeviceProbe::Answer(const v1::ProbeResult& result) {
     if (!error->empty()) log::Warning("no devices reported: " + *error);
   }
   const std::vector<v1::Device> devices(result.devices().begin(), result.devices().end());
-  for (const Done& done : std::exchange(waiting_, {})) done(devices);
+  for (const auto& asked : std::exchange(waiting_, {})) {
+    reactor_.Cancel(asked->patience);
+    if (!asked->told || !devices.empty()) asked->done(devices);
+  }
 }
 
 }  // namespace muster::worker

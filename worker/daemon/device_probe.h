@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "muster/v1/worker.pb.h"
@@ -14,19 +15,27 @@ class DeviceProbe {
  public:
   using Done = std::function<void(const std::vector<v1::Device>&)>;
 
-  // `fake` > 0: that many fake devices instead of asking. The helper outlives the probe.
-  DeviceProbe(ProbeHelper& helper, uint32_t fake) : helper_(helper), fake_(fake) {}
+  // `fake` > 0: that many fake devices instead of asking. Reactor and helper outlive the probe.
+  DeviceProbe(Reactor& reactor, ProbeHelper& helper, uint32_t fake)
+      : reactor_(reactor), helper_(helper), fake_(fake) {}
 
-  // Calls `done` once: at once with fake devices, else when the tool has answered or its time is
-  // over. Questions that come while the tool runs share its answer.
+  // Calls `done` at once with fake devices, else when the tool has answered. A tool that takes
+  // longer than 2.5 s must not make the node look dead: then `done` comes with no devices, and once
+  // more if the tool finds some after all. Questions that come while it runs share its answer.
   void Ask(Done done);
 
  private:
+  struct Asked {
+    Done done;
+    Reactor::TimerId patience = 0;
+    bool told = false;  // that there are none yet
+  };
   void Answer(const v1::ProbeResult& result);
 
+  Reactor& reactor_;
   ProbeHelper& helper_;
   const uint32_t fake_;
-  std::vector<Done> waiting_;
+  std::vector<std::shared_ptr<Asked>> waiting_;
 };
 
 }  // namespace muster::worker

@@ -61,7 +61,7 @@ ProbeHelper::~ProbeHelper() {
   for (const auto& running : running_) {
     if (running->output) reactor_.Unwatch(running->output.get());
     reactor_.Cancel(running->limit);
-    if (running->pid > 0) kill(running->pid, SIGKILL);
+    if (running->pid > 0) kill(-running->pid, SIGKILL);
   }
 }
 
@@ -117,7 +117,9 @@ void ProbeHelper::Start(Running& running, const v1::Probe& probe) {
   posix_spawn_file_actions_adddup2(&actions, writer.get(), 1);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  // A group of its own, so that the tools it runs and their children end with it.
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   sigset_t signals;
   sigemptyset(&signals);
   posix_spawnattr_setsigmask(&attributes, &signals);
@@ -153,7 +155,7 @@ void ProbeHelper::Read(const std::shared_ptr<Running>& running) {
         !result.ParseFromArray(text.data() + facts::kAnswerHeaderBytes, static_cast<int>(size))) {
       result = Failed(running->probe_id, "its probe process ended without an answer");
     } else {
-      running->pid = 0;  // ends by itself
+      running->pid = 0;  // ends by itself, with its group
     }
     Finish(running, std::move(result));
     return;
@@ -164,7 +166,7 @@ void ProbeHelper::Finish(const std::shared_ptr<Running>& running, v1::ProbeResul
   reactor_.Cancel(running->limit);
   if (running->output) reactor_.Unwatch(running->output.get());
   running->output.reset();
-  if (running->pid > 0) kill(running->pid, SIGKILL);
+  if (running->pid > 0) kill(-running->pid, SIGKILL);
   const Done done = std::move(running->done);
   std::erase(running_, running);  // the caller's callback still has it
   done(std::move(result));

@@ -25,7 +25,7 @@ class ProbeHelper {
   };
 
   ProbeHelper(Reactor& reactor, Options options);
-  // Ends the processes; no `done` comes any more.
+  // Ends the processes with all that they started; no `done` comes any more.
   ~ProbeHelper();
   ProbeHelper(const ProbeHelper&) = delete;
   ProbeHelper& operator=(const ProbeHelper&) = delete;

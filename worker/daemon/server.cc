@@ -84,7 +84,7 @@ struct Server::Parts {
         helper(reactor, {.state_dir = state.path,
                          .fake_devices = options.fake_devices,
                          .environment = node.base_environment}),
-        devices(helper, options.fake_devices),
+        devices(reactor, helper, options.fake_devices),
         worker(
             node,
             [this, &options, &state](const std::function<void(v1::WorkerHello)>& done) {

@@ -115,7 +115,7 @@ void Worker::Welcome(const std::shared_ptr<Session>& session, v1::WorkerHello he
   v1::AttachResponse answer;
   *answer.mutable_hello() = std::move(hello);
   session->Send(std::move(answer));
-  session->welcomed = true;
+  if (std::exchange(session->welcomed, true)) return;  // only news of devices
   if (SessionOf(controller) != session.get()) return;
   for (const auto& [name, runner] : attempts_) {
     if (runner->record().id().controller_id() != controller) continue;

@@ -91,7 +91,8 @@ void AskFiles(Questions& questions, const InquiryPtr& inquiry) {
   const v1::Probe& probe = inquiry->probe;
   const auto look = [](const std::string& path) { return LookAtFile(path, kWholeFile); };
   AskPaths<v1::FileFact>(
-      questions, inquiry, {probe.readable().begin(), probe.readable().end()}, look,
+      questions, inquiry, {probe.readable().begin(), probe.readable().end()},
+      [](const std::string& path) { return LookAtRequired(path, kWholeFile); },
       [inquiry](const v1::FileFact& fact) { *inquiry->result.add_files() = fact; });
   AskPaths<v1::FileFact>(questions, inquiry,
                          {probe.optional_files().begin(), probe.optional_files().end()}, look,

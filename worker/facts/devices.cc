@@ -61,6 +61,7 @@ DeviceList FindNvidia(const Environment& environment, TimePoint deadline, bool& 
   list.error = ToolError(output);
   if (output.exit_code != 0) return list;
   list.devices = ParseGpus(output.out, fields, "cuda");
+  list.error = NonsenseError(output, list.devices);
   if (list.devices.empty()) return list;
   const ToolOutput apps =
       RunTool({"nvidia-smi", "--query-compute-apps=gpu_uuid,pid,process_name,used_memory",
@@ -80,6 +81,7 @@ DeviceList FindMusa(const Environment& environment, TimePoint deadline) {
   const ToolOutput table = RunTool({"mthreads-gmi"}, environment, deadline);
   list.error = ToolError(table);
   list.devices = ParseMusaTable(table.out);
+  if (list.error.empty()) list.error = NonsenseError(table, list.devices);
   return list;
 }
 

@@ -24,7 +24,7 @@ const std::vector<std::string>& MusaFields();
 
 // Answer of `--query-gpu=<fields> --format=csv,noheader,nounits`, one device a line. `[N/A]`,
 // `[Not Supported]` and `ERR!` are values that are not known; a line without a device number is
-// skipped, a cut one too.
+// skipped, a cut one too, and all beyond 256 devices.
 std::vector<v1::Device> ParseGpus(const std::string& csv, const std::vector<std::string>& fields,
                                   const std::string& kind);
 
@@ -38,6 +38,10 @@ std::string UnknownField(const std::string& text);
 // Why the tool failed, in its words, one line: "Driver/library version mismatch" ...; "" when there
 // are just no devices.
 std::string ToolError(const ToolOutput& output);
+
+// Why the answer of a tool that ends well and has given no device is none, with its first line; ""
+// when it says that there are none.
+std::string NonsenseError(const ToolOutput& output, const std::vector<v1::Device>& devices);
 
 // mthreads-gmi's table, for versions that have no --query-gpu.
 std::vector<v1::Device> ParseMusaTable(const std::string& text);

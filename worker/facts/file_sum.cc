@@ -20,6 +20,7 @@ bool Add(EVP_MD_CTX* digest, int fd, uint64_t offset, uint64_t count, std::vecto
     const ssize_t n = pread(fd, buffer.data(), std::min<uint64_t>(count, buffer.size()),
                             static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
+    if (n == 0) errno = 0;
     if (n <= 0) return false;
     EVP_DigestUpdate(digest, buffer.data(), static_cast<size_t>(n));
     offset += static_cast<uint64_t>(n);

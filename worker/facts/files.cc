@@ -20,6 +20,13 @@ std::string ErrnoText() {
   return std::strerror(errno);
 }
 
+const char* KindOf(mode_t mode) {
+  return S_ISDIR(mode)    ? "a folder"
+         : S_ISFIFO(mode) ? "a pipe"
+         : S_ISSOCK(mode) ? "a socket"
+                          : "a device";
+}
+
 std::string Parent(const std::string& path) {
   const size_t slash = path.find_last_of('/');
   return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
@@ -69,8 +76,27 @@ v1::FileFact LookAtFile(const std::string& path, uint64_t whole_limit) {
   } else if (S_ISREG(info.st_mode)) {
     fact.set_size(static_cast<uint64_t>(info.st_size));
     fact.set_sum(FileSum(fd.get(), fact.size(), whole_limit));
-    if (fact.sum().empty()) fact.set_error(path + ": can't be read: " + ErrnoText());
+    if (fact.sum().empty()) {
+      fact.set_error(path + ": can't be read: " +
+                     (errno == 0 ? "it ends before its size, is it being written?" : ErrnoText()));
+    }
   }
+  return fact;
+}
+
+v1::FileFact LookAtRequired(const std::string& path, uint64_t whole_limit) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return LookAtFile(path, whole_limit);
+  v1::FileFact fact;
+  // Python runs a folder with the first, a tokenizer may be a folder with the second.
+  for (const char* name : {"/__main__.py", "/tokenizer.json"}) {
+    if (fact.sum().empty()) fact = LookAtFile(path + name, whole_limit);
+  }
+  if (fact.sum().empty()) {
+    fact.Clear();
+    fact.set_error(path + " is " + KindOf(info.st_mode) + ", not a file");
+  }
+  fact.set_path(path);
   return fact;
 }
 

@@ -21,8 +21,12 @@ struct ResolvedProgram {
 ResolvedProgram ResolveProgram(const std::string& program, const std::string& working_dir,
                                const Environment& environment);
 
-// Whether the file can be read, its size and sum. `whole_limit`: see FileSum.
+// Whether the path can be read; of a plain file its size and sum. `whole_limit`: see FileSum.
 v1::FileFact LookAtFile(const std::string& path, uint64_t whole_limit);
+
+// The same of what has to be a file, or a folder with a __main__.py or a tokenizer.json, which then
+// counts: a pipe or another folder is an error.
+v1::FileFact LookAtRequired(const std::string& path, uint64_t whole_limit);
 
 // Whether the folder, or the nearest parent that exists, can be written to, and its space.
 v1::FolderFact LookAtFolder(const std::string& path);

@@ -1,5 +1,6 @@
 #include "worker/facts/helper_main.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -34,6 +35,8 @@ void RunProbeHelper(const std::string& state_dir, const std::string& fake_device
     if (n <= 0) _exit(1);
     done += static_cast<size_t>(n);
   }
+  // What the tools have left behind, and this process with it.
+  if (getpgrp() == getpid()) kill(0, SIGKILL);
   _exit(0);  // not exit: threads may hang in the kernel
 }
 

@@ -28,7 +28,11 @@ constexpr size_t kGreetingBytes = kTokenBytes + 8;  // token, from, to
 constexpr size_t kReplyBytes = kTokenBytes + 4;     // token, self
 constexpr milliseconds kAgain(50);
 constexpr size_t kPeersAtOnce = 200;
+constexpr milliseconds kTurn(700);  // of a silent peer, while others wait to be tried
 constexpr size_t kCallersAtOnce = 512;
+
+constexpr char kRefused[] = "connection refused";
+constexpr char kDropped[] = "no answer: packets are dropped on the way";
 
 void PutNumber(std::string& out, uint32_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(value >> shift & 0xff);
@@ -61,7 +65,7 @@ struct Attempt {
   TimePoint began{};
   TimePoint again{};  // with a closed fd: when to try next
   std::string reply;
-  std::string error;
+  std::string error;  // of the last try that has ended
 };
 
 struct Peer {
@@ -69,6 +73,7 @@ struct Peer {
   SocketAddress address;
   std::vector<Attempt> attempts;
   bool reached = false;
+  TimePoint turn{};  // since when it is being tried; the epoch: it waits
   uint32_t microseconds = 0;
 };
 
@@ -112,6 +117,8 @@ class Mesh {
 
   void Run(TimePoint deadline) {
     while (!Done() && SteadyClock::now() < deadline) Step(deadline);
+    std::sort(peers_.begin(), peers_.end(),
+              [](const Peer& a, const Peer& b) { return a.node < b.node; });
     for (const Peer& peer : peers_) {
       v1::PeerResult& said = *result_.add_connected();
       said.set_node(peer.node);
@@ -135,12 +142,36 @@ class Mesh {
 
   static std::string ErrorOf(const Peer& peer) {
     // A port whose packets vanish says more than one where nobody listens.
-    std::string refused = "connection refused";
+    std::string error;
     for (const Attempt& attempt : peer.attempts) {
-      if (attempt.fd && !attempt.connected) return "no answer: packets are dropped on the way";
-      if (attempt.error != "connection refused" && !attempt.error.empty()) refused = attempt.error;
+      const std::string said = attempt.fd ? Silence(attempt) : attempt.error;
+      if (said == kDropped) return said;
+      if (error.empty() || (error == kRefused && !said.empty())) error = said;
     }
-    return refused;
+    return error.empty() ? "not tried in time" : error;
+  }
+
+  // What a try has come to so far.
+  static const char* Silence(const Attempt& attempt) {
+    return attempt.connected ? "accepted, but no answer" : kDropped;
+  }
+
+  // With more peers than are tried at once, silent ones make room for those that wait.
+  void TakeTurns(TimePoint now) {
+    size_t left = 0;
+    for (const Peer& peer : peers_) left += peer.reached ? 0 : 1;
+    if (left <= kPeersAtOnce) return;
+    std::stable_partition(peers_.begin(), peers_.end(), [&](Peer& peer) {
+      if (peer.reached || peer.turn == TimePoint{} || now - peer.turn < kTurn) return true;
+      peer.turn = {};
+      for (Attempt& attempt : peer.attempts) {
+        if (!attempt.fd) continue;
+        attempt.error = Silence(attempt);
+        attempt.fd.reset();
+        attempt.again = now;
+      }
+      return false;
+    });
   }
 
   // Opens the next connections, then waits for something to happen and deals with it.
@@ -150,9 +181,11 @@ class Mesh {
     std::vector<pollfd> fds;
     std::vector<std::pair<Peer*, Attempt*>> tries;
     size_t busy = 0;
+    TakeTurns(now);
     for (Peer& peer : peers_) {
       if (peer.reached || busy == kPeersAtOnce) continue;
       ++busy;
+      if (peer.turn == TimePoint{}) peer.turn = now;
       for (Attempt& attempt : peer.attempts) {
         if (!attempt.fd && attempt.again <= now) Open(peer, attempt);
         if (!attempt.fd) {
@@ -193,7 +226,7 @@ class Mesh {
         !attempt.fd ||
         (connect(attempt.fd.get(), reinterpret_cast<const sockaddr*>(&to.storage), to.size) != 0 &&
          errno != EINPROGRESS);
-    if (failed) Fail(attempt, std::strerror(errno));
+    if (failed) Fail(attempt, errno == ECONNREFUSED ? kRefused : std::strerror(errno));
   }
 
   static void Fail(Attempt& attempt, const std::string& error) {
@@ -208,7 +241,7 @@ class Mesh {
       socklen_t size = sizeof error;
       getsockopt(attempt.fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
       if (error != 0) {
-        Fail(attempt, error == ECONNREFUSED ? "connection refused" : std::strerror(error));
+        Fail(attempt, error == ECONNREFUSED ? kRefused : std::strerror(error));
         return;
       }
       attempt.connected = true;

@@ -20,6 +20,7 @@ namespace {
 
 using TimePoint = std::chrono::steady_clock::time_point;
 constexpr size_t kMaxOutput = 1 << 20;
+constexpr std::chrono::milliseconds kLook(10);  // how often to see whether the program has ended
 
 std::string FindProgram(const std::string& name, const Environment& environment) {
   std::string path = ValueOf(environment, "PATH");
@@ -67,9 +68,7 @@ int Spawn(const std::string& program, std::vector<std::string>& words,
   posix_spawn_file_actions_adddup2(&actions, err, 2);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  // A group of its own, so that its children can be ended with it.
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   sigset_t signals;
   sigemptyset(&signals);
   posix_spawnattr_setsigmask(&attributes, &signals);
@@ -82,44 +81,44 @@ int Spawn(const std::string& program, std::vector<std::string>& words,
   return error;
 }
 
-// False once the other end is closed.
+// Reads what is there, a bounded amount: one that writes without end must not hold us. False once
+// the other end is closed.
 bool Drain(int fd, std::string& text) {
   char buffer[16384];
-  while (true) {
+  for (size_t taken = 0; taken < kMaxOutput;) {
     const ssize_t n = read(fd, buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return errno == EAGAIN;
     if (n == 0) return false;
+    taken += static_cast<size_t>(n);
     text.append(buffer, std::min(static_cast<size_t>(n), kMaxOutput - text.size()));
-  }
-}
-
-// False at the deadline.
-bool ReadAll(Pipe& out, Pipe& err, TimePoint deadline, ToolOutput& output) {
-  std::array<pollfd, 2> fds = {pollfd{out.reader.get(), POLLIN, 0},
-                               pollfd{err.reader.get(), POLLIN, 0}};
-  while (fds[0].fd >= 0 || fds[1].fd >= 0) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    if (left.count() <= 0) return false;
-    if (poll(fds.data(), fds.size(), static_cast<int>(std::min<int64_t>(left.count(), 60'000))) < 0)
-      continue;
-    if (fds[0].revents != 0 && !Drain(fds[0].fd, output.out)) fds[0].fd = -1;
-    if (fds[1].revents != 0 && !Drain(fds[1].fd, output.err)) fds[1].fd = -1;
   }
   return true;
 }
 
-// Waits for a process that has closed its output, or has been killed. False at the deadline: a
-// process in an endless system call does not even die.
-bool Wait(pid_t pid, TimePoint deadline, int& status) {
+// Reads until the program has ended; its children may keep its output open. False at the deadline:
+// a process in an endless system call does not even die.
+bool ReadToEnd(pid_t pid, Pipe& out, Pipe& err, TimePoint deadline, int& status,
+               ToolOutput& output) {
+  std::array<pollfd, 2> fds = {pollfd{out.reader.get(), POLLIN, 0},
+                               pollfd{err.reader.get(), POLLIN, 0}};
+  const std::array<std::string*, 2> texts = {&output.out, &output.err};
   while (true) {
-    const pid_t got = waitpid(pid, &status, WNOHANG);
-    if (got == pid) return true;
-    if (got < 0 && errno != EINTR) return false;
+    const pid_t ended = waitpid(pid, &status, WNOHANG);
+    for (size_t i = 0; i < fds.size(); ++i) {
+      if (fds[i].fd >= 0 && !Drain(fds[i].fd, *texts[i])) fds[i].fd = -1;
+    }
+    if (ended == pid) return true;
+    if (ended < 0 && errno != EINTR) return false;
     if (std::chrono::steady_clock::now() >= deadline) return false;
-    usleep(1000);
+    const bool closed = fds[0].fd < 0 && fds[1].fd < 0;  // about to end
+    poll(fds.data(), fds.size(), closed ? 1 : static_cast<int>(kLook.count()));
   }
+}
+
+// After a kill: dead at once in the usual case. Else init takes it when we end.
+void Reap(pid_t pid) {
+  for (int i = 0; i < 100 && waitpid(pid, nullptr, WNOHANG) == 0; ++i) usleep(1000);
 }
 
 }  // namespace
@@ -155,14 +154,13 @@ ToolOutput RunTool(std::vector<std::string> argv, const Environment& environment
   out.writer.reset();
   err.writer.reset();
   int status = 0;
-  if (ReadAll(out, err, deadline, output) && Wait(pid, deadline, status)) {
+  if (ReadToEnd(pid, out, err, deadline, status, output)) {
     output.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     return output;
   }
-  kill(-pid, SIGKILL);
+  kill(pid, SIGKILL);
   output.failure = "no answer within the time limit";
-  // The usual case: dead at once. Else init takes it when we end.
-  Wait(pid, std::chrono::steady_clock::now() + std::chrono::milliseconds(100), status);
+  Reap(pid);
   return output;
 }
 

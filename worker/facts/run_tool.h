@@ -20,8 +20,9 @@ struct ToolOutput {
   std::string err;
 };
 
-// Runs a program with this environment, looked up in its PATH, and reads what it says. At the
-// deadline the program and its children are killed. Blocks; any thread.
+// Runs a program with this environment, looked up in its PATH, and reads what it says until it
+// ends. At the deadline it is killed. Its children are left alone: they are of the caller's process
+// group, as the program is, and end with that (ProbeHelper). Blocks; any thread.
 ToolOutput RunTool(std::vector<std::string> argv, const Environment& environment,
                    std::chrono::steady_clock::time_point deadline);
 
