@@ -46,27 +46,33 @@ Machines Select(Machines machines, std::string_view flag, const std::string& tex
   return status.ok() ? machines : Failed(fmt::format("{} {}", flag, text), status);
 }
 
+// An empty value is a shell variable that is not set, not the wish for all machines.
+CLI::Option* Machine(CLI::App* app, const std::string& name, std::string* target,
+                     const std::string& value_name, const std::string& help) {
+  const auto parse = [](const std::string& text) -> absl::StatusOr<std::string> {
+    if (!text.empty()) return text;
+    return absl::InvalidArgumentError("is empty: give a value, or leave the flag out");
+  };
+  return ParsedOption(app, name, target, parse, value_name, help)->group("Machines");
+}
+
 }  // namespace
 
 void AddMachineFlags(CLI::App* app, MachineFlags* flags) {
-  const std::string group = "Machines";
-  app->add_option("--hostfile", flags->hostfile,
-                  "One host a line (docs/hostfile.md); auto: as Slurm, PBS or LSF has given")
-      ->type_name("FILE")
-      ->group(group);
-  app->add_option("--host", flags->host, "Hosts here instead: HOST[:SLOTS],...")
-      ->type_name("LIST")
-      ->group(group);
-  app->add_option("--include", flags->include, "Only these hosts and devices: HOST[:0,2][@HOST...]")
-      ->type_name("HOSTS")
-      ->group(group);
-  app->add_option("--exclude", flags->exclude, "All but these, in the same form")
-      ->type_name("HOSTS")
-      ->group(group);
+  Machine(app, "--hostfile", &flags->hostfile, "FILE",
+          "One host a line (docs/hostfile.md); auto: as Slurm, PBS or LSF has given");
+  Machine(app, "--host", &flags->host, "LIST", "Hosts here instead: HOST[:SLOTS],...");
+  Machine(app, "--include", &flags->include, "HOSTS",
+          "Only these hosts and devices: HOST[:0,2][@HOST...]");
+  Machine(app, "--exclude", &flags->exclude, "HOSTS", "All but these, in the same form");
 }
 
 Machines ReadMachines(const MachineFlags& flags) {
-  if (flags.hostfile.empty() == flags.host.empty()) {
+  if (!flags.hostfile.empty() && !flags.host.empty()) {
+    return Failed("--hostfile and --host",
+                  absl::InvalidArgumentError("both are given: leave one of them out"));
+  }
+  if (flags.hostfile.empty() && flags.host.empty()) {
     return Failed("no machines", absl::InvalidArgumentError(
                                      "give one of --hostfile FILE (or auto, inside an allocation) "
                                      "and --host LIST"));

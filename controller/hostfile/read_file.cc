@@ -1,5 +1,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,12 +18,25 @@
 namespace muster::hostfile {
 namespace {
 
+// A pipe that has a place in a file system, unlike the shell's <(...).
+bool IsNamedPipe(int fd) {
+  struct stat file {};
+  struct statfs system {};
+  return fstat(fd, &file) == 0 && S_ISFIFO(file.st_mode) && fstatfs(fd, &system) == 0 &&
+         system.f_type != PIPEFS_MAGIC;
+}
+
 // At most one byte more than a hostfile may have, so that the parser can say that it is too large.
 // Pipes work too:
 // --hostfile <(make-hosts).
 absl::StatusOr<std::string> ReadSome(const std::string& path) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return PosixError("open " + path);
+  if (IsNamedPipe(fd.get())) {
+    return absl::InvalidArgumentError(fmt::format(
+        "open {}: a named pipe, which may never be written to: give a file, or <(COMMAND)", path));
+  }
+  if (fcntl(fd.get(), F_SETFL, 0) < 0) return PosixError("open " + path);
   std::string bytes;
   std::array<char, 65536> buffer;
   while (bytes.size() <= kMaxFileBytes) {

@@ -15,6 +15,8 @@
 namespace muster::plan {
 namespace {
 
+constexpr int64_t kDefaultGrace = 30;  // seconds between TERM and KILL, as the controller's
+
 constexpr std::string_view kHead = R"(#!/usr/bin/env bash
 # Job {name}: {world} ranks on {nodes} hosts. What `muster submit` would start, as plain bash.
 #
@@ -22,73 +24,101 @@ constexpr std::string_view kHead = R"(#!/usr/bin/env bash
 #   LOCAL=1 bash SCRIPT    all ranks on this machine, to see that it runs
 #
 # Differences from muster: MASTER_PORT is fixed, and fails if it is taken; no host is checked first; a rank that
-# leaves its process group outlives the job; a lost ssh connection leaves ranks behind; logs are one stream of lines
-# with the rank before them, kept nowhere; nothing is restarted.
-set -uo pipefail
-{secrets}
-# A bash on a host, which reads its commands from stdin.
-on() {{
-  if [ -n "${{LOCAL:-}}" ]; then exec bash -s; else exec ssh -o BatchMode=yes -o ConnectTimeout=15 "$@" bash -s; fi
-}}
-pids=()
-trap 'trap - INT TERM; kill "${{pids[@]}}" 2>/dev/null; wait; exit 130' INT TERM
-)";
+# leaves its process group outlives the job; a host that loses the network ends its ranks only when its sshd gives up;
+# logs are one stream of lines with the rank before them, kept nowhere; nothing is restarted. Needs bash 4.4 or newer.
+{transports}set -uo pipefail
+{secrets})";
 
-// What each host's bash does with its ranks: start all, end all when one fails, answer with the
-// first failure's status.
-constexpr std::string_view kNodeHead = R"(
-# {host}: ranks {first}-{last}
-{{
-{export_secrets}cat <<'{marker}'
-set -uo pipefail
-cd -- {folder} || exit 1
-pids=()
-start() {{  # RANK NAME=VALUE... -- ARGV...
-  local rank=$1
+// `start` to `run_host` are for the hosts; the script sends them there.
+constexpr std::string_view kFunctions = R"(
+# Waits for all of pids. The first status other than 0 is the whole's, and makes $1 end the others.
+wait_all() {
+  local pid code tick= left running=("${pids[@]}")
+  status=0
+  while true; do
+    left=()
+    for pid in "${running[@]}"; do
+      if kill -0 "$pid" 2>/dev/null; then left+=("$pid"); continue; fi
+      wait "$pid" 2>/dev/null
+      code=$?
+      if [ "$code" -ne 0 ] && [ "$status" -eq 0 ]; then status=$code; "$1"; fi
+    done
+    if [ "${#left[@]}" -eq 0 ]; then return; fi
+    running=("${left[@]}")
+    if [ -n "$deadline" ] && [ "$SECONDS" -ge "$deadline" ]; then
+      for pid in "${running[@]}"; do kill -KILL -- "-$pid" 2>/dev/null; done
+    fi
+    if ! kill -0 "$tick" 2>/dev/null; then sleep 1 >/dev/null 2>&1 & tick=$!; fi
+    wait -n "${running[@]}" "$tick" 2>/dev/null
+  done
+}
+start() {  # RANK NAME=VALUE... -- ARGV...
+  if [ -n "$deadline" ]; then return; fi
+  local rank=$1 output variables=()
   shift
-  local variables=()
   while [ "$1" != -- ]; do
     variables+=("$1")
     shift
   done
   shift
+  # Not of the rank's process group, so that its last lines are not lost when the group is ended.
+  exec {output}> >(trap '' INT TERM HUP; exec sed -u "s/^/[$rank] /")
+  seds+=($!)
   # A process group of its own, so that its children end with it.
   set -m
-  env "${{variables[@]}}" "$@" </dev/null > >(sed -u "s/^/[$rank] /") 2>&1 &
+  env "${variables[@]}" "$@" </dev/null >&"$output" 2>&1 {output}>&- &
   set +m
   pids+=($!)
-}}
-finish() {{
-  for pid in "${{pids[@]}}"; do kill -CONT -- "-$pid" 2>/dev/null; kill -TERM -- "-$pid" 2>/dev/null; done
-}}
-interrupted=0
-trap 'interrupted=1; finish' INT TERM HUP
-)";
+  exec {output}>&-
+}
+end_ranks() {
+  if [ -n "$deadline" ]; then return; fi
+  deadline=$((SECONDS + grace))
+  for pid in "${pids[@]}"; do kill -CONT -- "-$pid" 2>/dev/null; kill -TERM -- "-$pid" 2>/dev/null; done
+}
+run_host() {  # GRACE: starts a host's ranks, ends all when one fails, exits with the first failure's status
+  grace=$1 deadline= pids=() seds=()
+  trap end_ranks INT TERM HUP
+  # The end of stdin is the end of the job.
+  { while read -r _; do :; done; kill -HUP $$; } <&0 >/dev/null 2>&1 &
+  trap "kill $! 2>/dev/null" EXIT
+  start_ranks
+  wait_all end_ranks
+  # What the ranks wrote last; what outlives its rank may hold the pipe for ever.
+  for ((i = 0; i < 50; ++i)); do
+    kill -0 "${seds[@]}" 2>/dev/null || break
+    sleep 0.1
+  done
+  exit "$status"
+}
 
-constexpr std::string_view kNodeTail = R"(status=0
-left=${#pids[@]}
-while [ "$left" -gt 0 ]; do
-  interrupted=0
-  wait -n
-  code=$?
-  if [ "$interrupted" -ne 0 ]; then continue; fi  # a signal, not the end of a rank
-  left=$((left - 1))
-  if [ "$code" -ne 0 ] && [ "$status" -eq 0 ]; then status=$code; finish; fi
-done
-exit "$status"
+# A bash on a host, which reads its commands from stdin.
+on() {
+  if [ -n "${LOCAL:-}" ]; then exec bash -s; fi
+  exec ssh -o BatchMode=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 "$@" bash -s
+}
+# Keeps a host's stdin open for as long as this script lives and wants its ranks.
+lifeline() { while kill -0 $$ && echo; do sleep 1 >/dev/null; done 2>/dev/null; }
+launch() {  # FUNCTION SSH-ARGUMENT...: the ranks that FUNCTION writes down, on a host
+  local input
+  exec {input}< <(secrets; declare -f wait_all start end_ranks run_host; "$1"; lifeline)
+  lifelines+=($!)
+  shift
+  on "$@" <&"$input" &
+  pids+=($!)
+  exec {input}<&-
+}
+end_hosts() { kill "${lifelines[@]}" 2>/dev/null; }
+host_failed() {
+  echo "a host ended with status $status: ending the others" >&2
+  end_hosts
+}
+deadline= pids=() lifelines=()
+trap 'trap - INT TERM; end_hosts; wait "${pids[@]}"; exit 130' INT TERM
 )";
 
 constexpr std::string_view kTail = R"(
-status=0
-for ((i = 0; i < ${#pids[@]}; ++i)); do
-  wait -n
-  code=$?
-  if [ "$code" -ne 0 ] && [ "$status" -eq 0 ]; then
-    status=$code
-    echo "a host ended with status $code: ending the others" >&2
-    kill "${pids[@]}" 2>/dev/null
-  fi
-done
+wait_all host_failed
 exit "$status"
 )";
 
@@ -122,6 +152,43 @@ Variables VariablesOf(const v1::RankSpec& rank, const std::set<std::string>& sec
   return out;
 }
 
+// "direct": what is said of how to reach the host, by its line or by --transport; the words after
+// a colon are of ssh or of the command.
+std::string TransportOf(const v1::Host& host, const v1::JobSpec& spec) {
+  const std::string& all = spec.default_transport();
+  return host.has_transport() ? host.transport() : all.substr(0, all.find('\n'));
+}
+
+// Comment lines for the head, where muster would not go by plain ssh.
+std::string OtherTransports(const v1::JobSpec& spec, const v1::Plan& plan) {
+  std::string out;
+  for (const v1::NodePlan& node : plan.nodes()) {
+    const std::string transport = TransportOf(node.host(), spec);
+    if (transport.empty() || transport == "openssh") continue;
+    out += fmt::format("#   {}: transport {}\n", node.host().host(), transport);
+  }
+  if (out.empty()) return out;
+  return "#\n# muster reaches these hosts otherwise, this script by plain ssh (or LOCAL=1):\n" +
+         out;
+}
+
+absl::Status CheckTransports(const v1::JobSpec& spec, const v1::Plan& plan) {
+  for (const v1::NodePlan& node : plan.nodes()) {
+    const std::string transport = TransportOf(node.host(), spec);
+    if (transport.substr(0, transport.find(':')) != "command") continue;
+    return absl::InvalidArgumentError(fmt::format(
+        "--script goes by ssh, and {} is reached by a command (transport {}): give --transport "
+        "openssh, and take transport= off its line, if ssh works there too",
+        node.host().host(), transport));
+  }
+  return absl::OkStatus();
+}
+
+int64_t GraceSeconds(const v1::JobSpec& spec) {
+  if (!spec.has_grace()) return kDefaultGrace;
+  return spec.grace().seconds() + (spec.grace().nanos() > 0 ? 1 : 0);
+}
+
 // The rank's own variables, and its argv.
 std::string StartLine(const v1::RankSpec& rank, const Variables& shared,
                       const std::set<std::string>& secrets) {
@@ -152,47 +219,50 @@ absl::StatusOr<std::string> NodeText(const v1::JobSpec& spec, const v1::Plan& pl
       return it == own.end() || it->second != entry.second;
     });
   }
-  std::string exported;
-  for (const std::string& name : secrets) {
-    exported += fmt::format("printf 'export %s=%q\\n' {0} \"${0}\"\n", name);
-  }
-  std::string body;
+  // A function, so that bash has read all of it before it starts the first rank.
+  std::string body = fmt::format("start_ranks() {{\ncd -- {} || exit 1\nset -uo pipefail\n",
+                                 ShellQuoted(spec.working_dir()));
   for (const auto& [name, value] : shared) {
     body += fmt::format("export {}={}\n", name, ShellQuoted(value));
   }
   body += "if [ -n \"${LOCAL:-}\" ]; then export MASTER_ADDR=127.0.0.1; fi\n";
   for (const v1::RankSpec& rank : ranks) body += StartLine(rank, shared, secrets);
+  body += fmt::format("}}\nrun_host {}\n", GraceSeconds(spec));
   // A line of the job's own may look like the end of the here-document.
   std::string marker = "END_OF_NODE";
   while (body.find(marker) != std::string::npos) marker += "_";
-  const std::string head = fmt::format(
-      kNodeHead, fmt::arg("marker", marker), fmt::arg("host", node.host().host()),
-      fmt::arg("first", node.first_rank()),
-      fmt::arg("last", node.first_rank() + node.num_ranks() - 1),
-      fmt::arg("export_secrets", exported), fmt::arg("folder", ShellQuoted(spec.working_dir())));
-  return fmt::format("{}{}{}{}\n}} | on {} &\npids+=($!)\n", head, body, kNodeTail, marker,
-                     SshWords(node.host()));
+  return fmt::format(
+      "\n# {0}: ranks {1}-{2}\nranks_{1}() {{\ncat <<'{3}'\n{4}{3}\n}}\n"
+      "launch ranks_{1} {5}\n",
+      node.host().host(), node.first_rank(), node.first_rank() + node.num_ranks() - 1, marker, body,
+      SshWords(node.host()));
 }
 
 }  // namespace
 
 absl::StatusOr<std::string> RenderScript(const v1::JobSpec& spec, const v1::Plan& plan,
                                          const ScriptOptions& options) {
+  MUSTER_RETURN_IF_ERROR(CheckTransports(spec, plan));
   Launch launch;
   launch.master_port = options.master_port;
   launch.run_id = "script";
-  std::string secrets;
+  std::string asked;
+  std::string sent;  // by stdin, so that no command line shows them
   for (const std::string& name : SecretNames(spec)) {
     if (!IsShellName(name)) {
       return absl::InvalidArgumentError(
           fmt::format("secret {}: bash has no variables of such a name", name));
     }
-    secrets +=
+    asked +=
         fmt::format(": \"${{{0}:?set {0}, a secret of this job, before you run this}}\"\n", name);
+    sent += fmt::format(" printf 'export %s=%q\\n' {0} \"${0}\";", name);
   }
   std::string out =
       fmt::format(kHead, fmt::arg("name", plan.name()), fmt::arg("world", plan.world()),
-                  fmt::arg("nodes", plan.nodes_size()), fmt::arg("secrets", secrets));
+                  fmt::arg("nodes", plan.nodes_size()), fmt::arg("secrets", asked),
+                  fmt::arg("transports", OtherTransports(spec, plan)));
+  out += kFunctions;
+  out += fmt::format("secrets() {{{} }}\n", sent.empty() ? " :;" : sent);
   for (const v1::NodePlan& node : plan.nodes()) {
     MUSTER_ASSIGN_OR_RETURN(const std::string text, NodeText(spec, plan, node, launch));
     out += text;

@@ -18,7 +18,8 @@ struct ScriptOptions {
 
 // One ssh to each host with a here-document for all its ranks; `LOCAL=1 bash SCRIPT` starts all of
 // them on this machine instead. Secrets are not written: the script takes them from its own
-// environment.
+// environment. InvalidArgument for hosts that muster reaches by a command of the user's; hosts of
+// the other transports are named in the head.
 absl::StatusOr<std::string> RenderScript(const v1::JobSpec& spec, const v1::Plan& plan,
                                          const ScriptOptions& options);
 
