@@ -1,5 +1,7 @@
 #include <absl/strings/numbers.h>
 
+#include <cmath>
+
 #include "controller/plan/model_shape.h"
 
 namespace muster::plan {
@@ -34,7 +36,7 @@ std::string FlagReader::Text(std::string_view name) const {
 
 std::optional<double> FlagReader::Number(std::string_view name) const {
   double out = 0;
-  if (!absl::SimpleAtod(Text(name), &out)) return std::nullopt;
+  if (!absl::SimpleAtod(Text(name), &out) || !std::isfinite(out)) return std::nullopt;
   return out;
 }
 

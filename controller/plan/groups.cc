@@ -61,7 +61,7 @@ const std::vector<GroupInfo>& GroupKinds() {
       {GroupKind::kTpDpCp, "tp-dp-cp", "FP8 amax"},
       {GroupKind::kPp, "pp", "activations"},
       {GroupKind::kTpPp, "tp-pp", "norm"},
-      {GroupKind::kEmbedding, "embedding", "tied embeddings"},
+      {GroupKind::kEmbedding, "embedding", "embeddings if tied"},
       {GroupKind::kPositionEmbedding, "position-embedding", ""},
   };
   return kKinds;

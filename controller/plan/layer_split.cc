@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <numeric>
 
 namespace muster::plan {
@@ -11,12 +12,15 @@ namespace {
 std::optional<std::string> EvenStages(const ModelShape& m, uint32_t pp,
                                       std::vector<uint32_t>& out) {
   const uint32_t extra = (m.embedding_counts_as_layer ? 1 : 0) + (m.loss_counts_as_layer ? 1 : 0);
-  const uint32_t total = m.layers + extra;
+  const uint64_t total = uint64_t{m.layers} + extra;
   if (total % pp != 0) {
     return fmt::format("{} layers{} do not split evenly over PP {}", m.layers,
                        extra > 0 ? fmt::format(" + {} for embedding and loss", extra) : "", pp);
   }
-  out.assign(pp, total / pp);
+  if (total / pp > std::numeric_limits<uint32_t>::max()) {
+    return fmt::format("{} layers are more than a stage can have", m.layers);
+  }
+  out.assign(pp, static_cast<uint32_t>(total / pp));
   return std::nullopt;
 }
 
@@ -54,15 +58,12 @@ uint32_t LayerSplit::Layers(uint32_t stage) const {
 
 std::string LayerSplit::Ranges(uint32_t stage) const {
   std::string out;
-  uint32_t next = 0;
-  for (size_t chunk = 0; chunk < counts[0].size(); ++chunk) {
-    for (size_t s = 0; s < counts.size(); ++s) {
-      const uint32_t first = next;
-      next += counts[s][chunk];
-      if (s != stage || next == first) continue;
-      out += fmt::format("{}{}", out.empty() ? "" : ", ", first);
-      if (next - first > 1) out += fmt::format("-{}", next - 1);
-    }
+  for (size_t chunk = 0; chunk < counts[stage].size(); ++chunk) {
+    const uint32_t count = counts[stage][chunk];
+    if (count == 0) continue;
+    const uint32_t first = starts[stage][chunk];
+    out += fmt::format("{}{}", out.empty() ? "" : ", ", first);
+    if (count > 1) out += fmt::format("-{}", first + count - 1);
   }
   return out.empty() ? "none" : out;
 }
@@ -95,7 +96,16 @@ std::optional<std::string> SplitLayers(const ModelShape& m, uint32_t pp, uint32_
     }
     --*layers;
   }
-  if (out != nullptr) *out = std::move(split);
+  if (out == nullptr) return std::nullopt;
+  split.starts.assign(pp, std::vector<uint32_t>(vp));
+  uint32_t next = 0;
+  for (uint32_t chunk = 0; chunk < vp; ++chunk) {
+    for (uint32_t stage = 0; stage < pp; ++stage) {
+      split.starts[stage][chunk] = next;
+      next += split.counts[stage][chunk];
+    }
+  }
+  *out = std::move(split);
   return std::nullopt;
 }
 
@@ -107,10 +117,16 @@ std::optional<std::string> CheckModel(const ModelShape& m, const Sizes& s) {
     uint64_t divisor;
   };
   std::vector<Rule> rules = {
+      {"attention heads", m.heads, fmt::format("{} query groups", m.groups), m.groups},
       {"attention heads", m.heads, fmt::format("TP {}", s.tp), s.tp},
       {"query groups", m.groups, fmt::format("TP {}", s.tp), s.tp},
       {"MLP units", m.ffn, fmt::format("TP {}", s.tp), s.tp},
   };
+  if (!m.head_dim_given) {
+    rules.push_back({"hidden units", m.hidden,
+                     fmt::format("{} attention heads, and no kv-channels is given", m.heads),
+                     m.heads});
+  }
   if (s.cp > 1) {
     rules.push_back({"tokens of a sequence", m.seq,
                      fmt::format("2 x CP {} = {}", s.cp, 2ULL * s.cp), 2ULL * s.cp});

@@ -16,6 +16,8 @@ namespace muster::plan {
 struct LayerSplit {
   // Layers of [stage][chunk]; one chunk a stage without interleaving.
   std::vector<std::vector<uint32_t>> counts;
+  // The first of them, in the same shape.
+  std::vector<std::vector<uint32_t>> starts;
 
   uint32_t Layers(uint32_t stage) const;
   // "0-1, 16-17": the layers of a stage; chunk v of all stages comes before chunk v + 1.

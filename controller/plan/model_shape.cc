@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "controller/plan/trainer_flags.h"
 
@@ -31,10 +32,13 @@ double DtypeBytes(const std::string& name, double otherwise) {
 void ReadSizes(const FlagReader& flags, bool trainer, ModelShape& m) {
   m.gated = trainer || flags.Has("swiglu");
   // Megatron's default sizes of the MLP.
-  const uint32_t plain = 4 * m.hidden;
-  m.ffn = flags.Count("ffn-hidden-size").value_or(m.gated ? plain * 2ULL / 3 / 64 * 64 : plain);
+  const uint64_t plain = 4ULL * m.hidden;
+  const uint64_t usual = m.gated ? plain * 2 / 3 / 64 * 64 : plain;
+  const bool wide = usual > std::numeric_limits<uint32_t>::max();
+  m.ffn = flags.Count("ffn-hidden-size").value_or(wide ? 0 : static_cast<uint32_t>(usual));
   m.groups = m.heads;
   if (flags.Has("group-query-attention")) m.groups = flags.Count("num-query-groups").value_or(1);
+  m.head_dim_given = flags.Count("kv-channels").has_value();
   m.head_dim = flags.Count("kv-channels").value_or(m.hidden / m.heads);
   m.vocab = flags.Count("vocab-size").value_or(0);
   m.vocab_multiple = flags.Count("make-vocab-size-divisible-by").value_or(128);
@@ -120,7 +124,7 @@ ModelReading ReadModel(const v1::JobSpec& spec) {
   const bool trainer = IsTrainer(spec);
   ReadSizes(flags, trainer, m);
   if (m.ffn == 0 || m.groups == 0 || m.head_dim == 0) {
-    return {std::nullopt, "the job's flags give a width of 0"};
+    return {std::nullopt, "the job's flags give a width of 0, or one beyond 2^32 - 1"};
   }
   ReadPrecision(flags, trainer, m);
   ReadRecompute(flags, m.recompute);

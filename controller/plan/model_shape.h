@@ -53,6 +53,7 @@ struct ModelShape {
   uint32_t heads = 0;
   uint32_t groups = 0;  // key and value heads
   uint32_t head_dim = 0;
+  bool head_dim_given = false;  // by kv-channels; else hidden / heads
   uint32_t seq = 0;
   uint32_t vocab = 0;  // without padding; 0 = not given
   uint32_t vocab_multiple = 128;

@@ -87,6 +87,7 @@ absl::StatusOr<v1::Plan> MakePlan(const v1::JobSpec& spec) {
   v1::Parallel given = spec.parallel();
   if (IsTrainer(spec)) {
     MUSTER_ASSIGN_OR_RETURN(given, TrainerParallel(spec));
+    MUSTER_RETURN_IF_ERROR(CheckModelFlags(spec));
   }
   const v1::Parallel parallel = WithDefaults(given);
   MUSTER_ASSIGN_OR_RETURN(const std::vector<v1::NodePlan> nodes, SelectNodes(spec));

@@ -48,12 +48,26 @@ def test_include_and_exclude_choose_ranks(tmp_path):
     (["--include", "b:7"], ["b has no device 7", "hosts:2", "0-3"]),
     (["--include", "b", "--exclude", "a"], ["--include", "--exclude"]),
     (["--exclude", "a@b"], ["no host", "left"]),
+    (["--include", ""], ["--include", "empty"]),
+    (["--exclude", ""], ["--exclude", "empty"]),
+    (["--host", "n1:3"], ["--hostfile and --host", "both are given"]),
 ])
 def test_wrong_selections(tmp_path, args, texts):
     (tmp_path / "hosts").write_text("a slots=4\nb slots=4\n")
     _, err = muster("plan", "--hostfile", "hosts", *args, "--", "true", code=2, cwd=tmp_path)
     for text in texts:
         assert text in err
+
+
+def test_a_hostfile_that_is_a_named_pipe_is_refused_and_the_shells_pipe_is_read(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    _, err = muster("hosts", "--hostfile", tmp_path / "fifo", code=2)
+    assert "named pipe" in err
+    _, err = muster("hosts", "--hostfile", "auto", code=2, env={"PBS_NODEFILE": str(tmp_path / "fifo")})
+    assert "named pipe" in err
+    shell = f"{MUSTER} hosts --hostfile <(sleep 0.3; echo a slots=2) --json"
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, timeout=60)
+    assert json.loads(done.stdout)["hosts"][0]["slots"] == 2
 
 
 def test_hostfile_auto_reads_the_allocation(tmp_path):
@@ -192,6 +206,15 @@ def test_script_runs_all_ranks_with_their_environment_and_argv(tmp_path):
             "MUSTER_PP_RANK": str(rank // 2), "JSON": '{"a": "b c"}', "TOKEN": "s3cret s3cret"}
 
 
+def test_script_and_other_transports(tmp_path):
+    (tmp_path / "hosts").write_text("a slots=1\nb slots=1 transport=direct\n")
+    head = write_script(tmp_path, "--hostfile", "hosts", "--", "true").read_text().split("set -uo")[0]
+    assert "#   b: transport direct" in head and "#   a:" not in head
+    _, err = muster("plan", "--script", "--host", "a:1", "--transport", "command:kubectl exec -i {host} --", "--",
+                    "true", code=2)
+    assert "--script goes by ssh" in err and "--transport openssh" in err
+
+
 def test_script_asks_for_its_secrets(tmp_path):
     recipe = tmp_path / "job.toml"
     recipe.write_text('[job]\ncommand = ["true"]\n[secrets]\nTOKEN = { env = "TOKEN" }\n')
@@ -221,3 +244,80 @@ def test_script_ends_its_ranks_on_ctrl_c(tmp_path):
     assert child.wait(timeout=30) == 130
     wait_until(lambda: not processes_with(mark), what="ranks gone")
     assert not alive(child.pid)
+
+
+def test_script_shows_the_last_lines_of_the_rank_that_fails(tmp_path):
+    path = write_script(tmp_path, "--host", "a:1", "--", "bash", "-c",
+                        "for i in $(seq 5); do echo line $i; done; echo FATAL; exit 3")
+    for _ in range(8):
+        done = run_script(path)
+        assert done.returncode == 3, done.stderr
+        assert done.stdout.splitlines() == [*(f"[0] line {i}" for i in range(1, 6)), "[0] FATAL"]
+
+
+# Ends at SIGTERM, after it has said so and saved; rank 1 fails once rank 0 is ready for that.
+SAVES = r"""
+import os, pathlib, signal, sys, time
+def save(*_):
+    print("saving", flush=True)
+    pathlib.Path("saved").write_text("all of it")
+    print("saved", flush=True)
+    sys.exit(0)
+if os.environ["RANK"] == "0":
+    signal.signal(signal.SIGTERM, save)
+    pathlib.Path("ready").touch()
+    time.sleep(600)
+while not os.path.exists("ready"):
+    time.sleep(0.05)
+sys.exit(7)
+"""
+
+# What ssh is to the script: it can end without the far side noticing anything but the end of its stdin.
+FAKE_SSH = """#!/bin/bash
+while [ "$1" != -- ]; do shift; done
+shift 2
+setsid "$@" <&0 &
+wait $!
+"""
+
+
+def fake_ssh(tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/ssh").write_text(FAKE_SSH)
+    (tmp_path / "bin/ssh").chmod(0o755)
+    return {"LOCAL": "", "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+
+
+@pytest.mark.parametrize("hosts", ["a:2", "a:1,b:1"])
+def test_script_lets_ranks_save_and_print_at_the_end(tmp_path, hosts):
+    (tmp_path / "rank.py").write_text(SAVES)
+    path = write_script(tmp_path, "--host", hosts, "--", PYTHON, "rank.py")
+    done = run_script(path, env=fake_ssh(tmp_path))
+    assert done.returncode == 7, done.stderr
+    assert done.stdout.splitlines() == ["[0] saving", "[0] saved"]
+    assert (tmp_path / "saved").read_text() == "all of it"
+
+
+def test_script_ends_the_ranks_of_other_hosts_however_it_ends(tmp_path):
+    env = fake_ssh(tmp_path)
+    for send in (signal.SIGTERM, signal.SIGKILL):
+        mark = f"plan-script-{os.getpid()}-{time.monotonic_ns()}"
+        path = write_script(tmp_path, "--host", "a:1,b:1", "--env", f"MARK={mark}", "--", "sh", "-c",
+                            "echo up; exec sleep 600")
+        child = subprocess.Popen(["bash", str(path)], env=os.environ | env, stdout=subprocess.PIPE,
+                                 stdin=subprocess.DEVNULL, text=True)
+        assert sorted(child.stdout.readline() for _ in range(2)) == ["[0] up\n", "[1] up\n"]
+        child.send_signal(send)
+        assert child.wait(timeout=30) == (130 if send == signal.SIGTERM else -signal.SIGKILL)
+        wait_until(lambda: not processes_with(mark), what="ranks gone")
+        child.stdout.close()
+
+
+def test_script_kills_a_rank_that_does_not_end(tmp_path):
+    mark = f"plan-script-{os.getpid()}-{time.monotonic_ns()}"
+    body = 'if [ "$RANK" = 0 ]; then trap "" TERM; touch ready; while :; do sleep 600; done; fi; ' \
+           'until [ -e ready ]; do sleep 0.1; done; exit 5'
+    path = write_script(tmp_path, "--host", "a:2", "--grace", "1", "--env", f"MARK={mark}", "--", "sh", "-c", body)
+    done = run_script(path)
+    assert done.returncode == 5, done.stderr
+    wait_until(lambda: not processes_with(mark), what="ranks gone")

@@ -81,6 +81,40 @@ TEST(SplitLayers, RangesFollowTheChunks) {
   EXPECT_EQ(split.Ranges(1), "1-7");
 }
 
+TEST(SplitLayers, CountsDoNotWrap) {
+  ModelShape m = Llama8b();
+  m.layers = 0xFFFFFFFF;
+  m.embedding_counts_as_layer = true;  // 2^32 in all
+  EXPECT_THAT(Wrong(m, 1), HasSubstr("more than a stage can have"));
+  EXPECT_THAT(Wrong(m, 3), HasSubstr("do not split evenly over PP 3"));
+  EXPECT_EQ(Split(m, 2), (Counts{{0x7FFFFFFF}, {0x80000000}}));
+}
+
+// Minutes, where each stage counts from the first layer.
+TEST(SplitLayers, RangesOfVeryManyStages) {
+  LayerSplit split;
+  ModelShape m = Llama8b();
+  m.layers = kMaxWorld;
+  SplitLayers(m, kMaxWorld, 1, &split);
+  size_t length = 0;
+  for (uint32_t stage = 0; stage < kMaxWorld; ++stage) length += split.Ranges(stage).size();
+  EXPECT_GT(length, 5U * kMaxWorld);
+  EXPECT_EQ(split.Ranges(kMaxWorld - 1), std::to_string(kMaxWorld - 1));
+}
+
+TEST(CheckModel, HeadsAmongThemselves) {
+  ModelShape m = Llama8b();
+  m.groups = 12;
+  EXPECT_THAT(*CheckModel(m, SomeSizes(1, 1, 1, 1, 1, 1)),
+              HasSubstr("32 attention heads are not divisible by 12 query groups"));
+  m = Llama8b();
+  m.hidden = 4095;
+  EXPECT_THAT(*CheckModel(m, SomeSizes(1, 1, 1, 1, 1, 1)),
+              HasSubstr("4095 hidden units are not divisible by 32 attention heads"));
+  m.head_dim_given = true;
+  EXPECT_FALSE(CheckModel(m, SomeSizes(1, 1, 1, 1, 1, 1)).has_value());
+}
+
 TEST(CheckModel, WhatTpAndCpHaveToDivide) {
   ModelShape m = Llama8b();
   EXPECT_FALSE(CheckModel(m, SomeSizes(8, 2, 2, 1, 1, 1)).has_value());

@@ -88,5 +88,45 @@ TEST(ReadModel, SaysWhatIsMissing) {
               HasSubstr("--num-layers"));
 }
 
+TEST(ReadModel, WidthsDoNotWrap) {
+  v1::JobSpec spec = Job("a slots=1\n", {"x", "--num-layers", "2", "--num-attention-heads", "1",
+                                         "--seq-length", "8", "--hidden-size", "1073741825"});
+  EXPECT_THAT(ReadModel(spec).why_not, HasSubstr("beyond 2^32 - 1"));
+}
+
+// What muster-train would refuse at its start, on all ranks.
+TEST(CheckModelFlags, ValuesThatCannotWork) {
+  const auto error = [](const std::string& name, const std::string& value) {
+    const v1::JobSpec spec = Trainer8b("a slots=8\n", Sized(1, 1, 1, 1, 8), {{name, value}});
+    return std::string(MakePlan(spec).status().message());
+  };
+  for (const char* value : {"0", "abc", "-5", "4294967296", "1.5"}) {
+    EXPECT_THAT(error("num-layers", value),
+                HasSubstr("--num-layers '" + std::string(value) + "': it takes a whole number"));
+  }
+  for (const char* flag :
+       {"num-attention-heads", "num-query-groups", "hidden-size", "kv-channels"}) {
+    EXPECT_THAT(error(flag, "0"), HasSubstr("a whole number from 1"));
+  }
+  EXPECT_THAT(error("num-layers", ""), HasSubstr("--num-layers ''"));
+  EXPECT_THAT(error("num-attention-heads", "48"), HasSubstr("4096 hidden units"));
+  EXPECT_THAT(error("hidden-size", "4095"), HasSubstr("4095 hidden units"));
+  EXPECT_THAT(error("num-query-groups", "24"), HasSubstr("24 query groups"));
+  EXPECT_THAT(error("fp8-format", "bogus"), HasSubstr("hybrid or e4m3"));
+  EXPECT_THAT(error("recompute-granularity", "bogus"), HasSubstr("full or selective"));
+  EXPECT_THAT(error("recompute-method", "bogus"), HasSubstr("uniform or block"));
+  EXPECT_THAT(error("rotary-base", "nan"), HasSubstr("a number from 1"));
+  EXPECT_THAT(error("vp", "3"), HasSubstr("write vp in [parallel], or --vp N"));
+  EXPECT_THAT(error("micro-batch", "3"), HasSubstr("micro_batch in [parallel], or --micro-batch"));
+  EXPECT_EQ(error("kv-channels", "128"), "");
+  EXPECT_EQ(error("decoder-first-pipeline-num-layers-of-another", "x"), "");
+}
+
+TEST(FlagReader, NoNumberIsNotANumber) {
+  const v1::JobSpec spec = Job("a slots=1\n", {"x", "--a", "nan", "--b", "inf"});
+  EXPECT_FALSE(FlagReader(spec).Number("a").has_value());
+  EXPECT_FALSE(FlagReader(spec).Number("b").has_value());
+}
+
 }  // namespace
 }  // namespace muster::plan

@@ -47,7 +47,7 @@ TEST(RenderText, ShowsThePlan) {
       "or example  groups  ranks  cross hosts\n"
       "dp, dp-cp, tp-dp, tp-dp-cp  batches, gradients, optimizer, FP8 amax  0"
       "-1               2      2            -\n"
-      "pp, tp-pp, embedding        activations, norm, tied embeddings       0"
+      "pp, tp-pp, embedding        activations, norm, embeddings if tied    0"
       ", 2              2      2       2 of 2\n"
       "\n"
       "warning: pipeline bubble of 20 %: 4 micro-batches are few for PP 2; more micro-batches, "
