@@ -169,6 +169,20 @@ TEST_F(Flow, UnknownSlotsWithoutDevicesAreInvalid) {
             "hosts:2: n2 has no devices, so its number of slots is unknown; write slots=N");
 }
 
+// A second hello over a link that is up, of a node whose device tool was slow.
+TEST_F(Flow, DevicesThatAreFoundLaterCountForTheNextJob) {
+  sim_.node("n1").faults.devices = 2;
+  const uint64_t early = sim_.SubmitUnplanned({"n1", "n2"});
+  sim_.Settle();
+  ExpectEnd(early, v1::JOB_STATE_FAILED, v1::CAUSE_INVALID, 2);
+  sim_.node("n2").faults.devices = 2;
+  sim_.GreetAgain("n2");
+  const uint64_t job = sim_.SubmitUnplanned({"n1", "n2"});
+  sim_.Settle();
+  EXPECT_EQ(sim_.job(job).state, v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(sim_.job(job).plan->world(), 4u);
+}
+
 TEST_F(Flow, TheUserStopsARunningJob) {
   const uint64_t job = RunningJob();
   sim_.Stop(job);

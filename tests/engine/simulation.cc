@@ -209,6 +209,10 @@ void Simulation::OpenLink(const std::string& name) {
   Handle(engine::LinkUp{name, host.node.Hello()});
 }
 
+void Simulation::GreetAgain(const std::string& host) {
+  Handle(engine::LinkUp{host, hosts_.at(host).node.Hello()});
+}
+
 void Simulation::BreakLink(const std::string& name) {
   HostSim& host = hosts_.at(name);
   host.up = false;

@@ -52,6 +52,8 @@ class Simulation {
   // The link breaks and can't be opened until Heal().
   void Cut(const std::string& host);
   void Heal(const std::string& host);
+  // A later hello over a link that is up: what the node has found since the first.
+  void GreetAgain(const std::string& host);
 
   FakeNode& node(const std::string& host) { return hosts_.at(host).node; }
   const engine::State& state() const { return state_; }
