@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kWord = "MUSTER-BRIDGE protocol=";
 constexpr std::string_view kVersion = " version=";
-constexpr size_t kMaxNoise = 256 * 1024;
+constexpr size_t kMaxNoise = 256UL * 1024;
 constexpr size_t kMaxLine = 200;
 constexpr size_t kTailShown = 300;
 
