@@ -146,7 +146,7 @@ void CheckDevices(const Nodes& nodes, const Options&, Findings& out) {
         {"devices", Severity::kError, node.host,
          absl::StrCat("the plan uses ", node.devices.size(), " devices, but only ", found.size(),
                       " were found (missing: ", absl::StrJoin(missing, ","), ")"),
-         found.empty() ? majority : "",
+         found.empty() && most_have ? majority : "",
          found.empty() ? absl::StrCat("on ", node.host,
                                       ": nvidia-smi or mthreads-gmi must list the devices; a job "
                                       "for the processors needs no gpus= and --device cpu")
