@@ -19,8 +19,8 @@ namespace muster::hostfile {
 namespace {
 
 constexpr uint32_t kMaxDevice = 4095;
-constexpr std::array<std::string_view, 5> kTransports = {"ssh", "openssh", "command",
-                                                         "direct", "local"};
+constexpr std::array<std::string_view, 5> kTransports = {"ssh", "openssh", "command", "direct",
+                                                         "local"};
 
 absl::Status BadValue(std::string_view key, std::string_view value, std::string_view why) {
   const bool glued_comment =

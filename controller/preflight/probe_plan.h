@@ -21,8 +21,8 @@ CommandFiles FilesOf(const v1::JobSpec& spec, const v1::Plan& plan);
 // Whether the command is a Python interpreter with something to run.
 bool IsPython(const std::string& program);
 
-// Whether node `node` is of no use without a device: its hostfile line names some, or the command is
-// muster-train for them.
+// Whether node `node` is of no use without a device: its hostfile line names some, or the command
+// is muster-train for them.
 bool NeedsDevices(const v1::Plan& plan, uint32_t node);
 
 // The questions for node `node`, but for the network's. The head is also asked for a port.

@@ -263,8 +263,8 @@ absl::Status Controller::AddWatcher(uint64_t job, uint64_t after,
     if (!ended) watchers_.Add(job, watcher);
     return absl::OkStatus();
   }
-  // An old job: all of it is in the store, once what this turn has changed is there too (the job may
-  // have ended a moment ago).
+  // An old job: all of it is in the store, once what this turn has changed is there too (the job
+  // may have ended a moment ago).
   host_->Flush();
   MUSTER_ASSIGN_OR_RETURN(const auto events, reader_->EventsAfter(job, after));
   MUSTER_ASSIGN_OR_RETURN(const auto record, reader_->GetJob(job));

@@ -38,12 +38,9 @@ TEST(Shipped, EveryHostfileIsRight) {
 TEST(Shipped, EveryRecipeCanBePlanned) {
   // On the hosts that the recipe is for.
   const std::map<std::string, std::string> hosts = {
-      {"tiny_cpu.toml", "two_local_workers"},
-      {"torchrun_any.toml", "two_local_workers"},
-      {"llama3_8b_fp8.toml", "two_nodes_16_gpus"},
-      {"llama3_70b.toml", "eight_nodes_64_gpus"},
-      {"llama3_405b.toml", "128_nodes_1024_gpus"},
-      {"two_nodes_16_gpus.toml", "two_nodes_16_gpus"},
+      {"tiny_cpu.toml", "two_local_workers"},      {"torchrun_any.toml", "two_local_workers"},
+      {"llama3_8b_fp8.toml", "two_nodes_16_gpus"}, {"llama3_70b.toml", "eight_nodes_64_gpus"},
+      {"llama3_405b.toml", "128_nodes_1024_gpus"}, {"two_nodes_16_gpus.toml", "two_nodes_16_gpus"},
   };
   size_t count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(Source() / "recipes")) {
