@@ -48,7 +48,11 @@ class LouderPeer : public parallel::Communicator {
   void Broadcast(at::Tensor, int64_t) override { ADD_FAILURE(); }
   void AllGather(at::Tensor, at::Tensor) override { ADD_FAILURE(); }
   void ReduceScatter(at::Tensor, at::Tensor) override { ADD_FAILURE(); }
+  void Send(at::Tensor, int64_t) override { ADD_FAILURE(); }
+  void Receive(at::Tensor, int64_t) override { ADD_FAILURE(); }
+  void SendReceive(at::Tensor, int64_t, at::Tensor, int64_t) override { ADD_FAILURE(); }
   void Barrier() override { ADD_FAILURE(); }
+  void Synchronize() override { ADD_FAILURE(); }
 
   std::vector<int64_t> sizes;
 };
