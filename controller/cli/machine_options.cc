@@ -60,7 +60,7 @@ CLI::Option* Machine(CLI::App* app, const std::string& name, std::string* target
 
 void AddMachineFlags(CLI::App* app, MachineFlags* flags) {
   Machine(app, "--hostfile", &flags->hostfile, "FILE",
-          "One host a line (docs/hostfile.md); auto: as Slurm, PBS or LSF has given");
+          "One host a line (docs/hostfile.md); auto: from Slurm, PBS or LSF");
   Machine(app, "--host", &flags->host, "LIST", "Hosts here instead: HOST[:SLOTS],...");
   Machine(app, "--include", &flags->include, "HOSTS",
           "Only these hosts and devices: HOST[:0,2][@HOST...]");

@@ -16,7 +16,7 @@ complete -c muster -n __fish_use_subcommand -a serve -d 'Run the controller, or 
 complete -c muster -n __fish_use_subcommand -a version -d 'Versions of this program and of the controller that runs'
 complete -c muster -n __fish_use_subcommand -a completion -d 'Print a completion script for a shell'
 complete -c muster -n '__fish_seen_subcommand_from submit' -s h -l help -d 'Print this help message and exit'
-complete -c muster -n '__fish_seen_subcommand_from submit' -l hostfile -rF -d 'One host a line (docs/hostfile.md); auto: as Slurm, PBS or LSF has given'
+complete -c muster -n '__fish_seen_subcommand_from submit' -l hostfile -rF -d 'One host a line (docs/hostfile.md); auto: from Slurm, PBS or LSF'
 complete -c muster -n '__fish_seen_subcommand_from submit' -l host -x -d 'Hosts here instead: HOST[:SLOTS],...'
 complete -c muster -n '__fish_seen_subcommand_from submit' -l include -x -d 'Only these hosts and devices: HOST[:0,2][@HOST...]'
 complete -c muster -n '__fish_seen_subcommand_from submit' -l exclude -x -d 'All but these, in the same form'
@@ -43,7 +43,7 @@ complete -c muster -n '__fish_seen_subcommand_from submit' -l detach -d 'Return 
 complete -c muster -n '__fish_seen_subcommand_from submit' -l json -d 'Machine-readable output on stdout'
 complete -c muster -n '__fish_seen_subcommand_from submit' -F
 complete -c muster -n '__fish_seen_subcommand_from plan' -s h -l help -d 'Print this help message and exit'
-complete -c muster -n '__fish_seen_subcommand_from plan' -l hostfile -rF -d 'One host a line (docs/hostfile.md); auto: as Slurm, PBS or LSF has given'
+complete -c muster -n '__fish_seen_subcommand_from plan' -l hostfile -rF -d 'One host a line (docs/hostfile.md); auto: from Slurm, PBS or LSF'
 complete -c muster -n '__fish_seen_subcommand_from plan' -l host -x -d 'Hosts here instead: HOST[:SLOTS],...'
 complete -c muster -n '__fish_seen_subcommand_from plan' -l include -x -d 'Only these hosts and devices: HOST[:0,2][@HOST...]'
 complete -c muster -n '__fish_seen_subcommand_from plan' -l exclude -x -d 'All but these, in the same form'
@@ -77,7 +77,7 @@ complete -c muster -n '__fish_seen_subcommand_from plan' -l master-port -x -d 'M
 complete -c muster -n '__fish_seen_subcommand_from plan' -l json -d 'Machine-readable output on stdout'
 complete -c muster -n '__fish_seen_subcommand_from plan' -F
 complete -c muster -n '__fish_seen_subcommand_from check' -s h -l help -d 'Print this help message and exit'
-complete -c muster -n '__fish_seen_subcommand_from check' -l hostfile -rF -d 'One host a line (docs/hostfile.md); auto: as Slurm, PBS or LSF has given'
+complete -c muster -n '__fish_seen_subcommand_from check' -l hostfile -rF -d 'One host a line (docs/hostfile.md); auto: from Slurm, PBS or LSF'
 complete -c muster -n '__fish_seen_subcommand_from check' -l host -x -d 'Hosts here instead: HOST[:SLOTS],...'
 complete -c muster -n '__fish_seen_subcommand_from check' -l include -x -d 'Only these hosts and devices: HOST[:0,2][@HOST...]'
 complete -c muster -n '__fish_seen_subcommand_from check' -l exclude -x -d 'All but these, in the same form'
@@ -105,7 +105,7 @@ complete -c muster -n '__fish_seen_subcommand_from check' -l deep -d 'Then measu
 complete -c muster -n '__fish_seen_subcommand_from check' -l json -d 'Machine-readable output on stdout'
 complete -c muster -n '__fish_seen_subcommand_from check' -F
 complete -c muster -n '__fish_seen_subcommand_from hosts' -s h -l help -d 'Print this help message and exit'
-complete -c muster -n '__fish_seen_subcommand_from hosts' -l hostfile -rF -d 'One host a line (docs/hostfile.md); auto: as Slurm, PBS or LSF has given'
+complete -c muster -n '__fish_seen_subcommand_from hosts' -l hostfile -rF -d 'One host a line (docs/hostfile.md); auto: from Slurm, PBS or LSF'
 complete -c muster -n '__fish_seen_subcommand_from hosts' -l host -x -d 'Hosts here instead: HOST[:SLOTS],...'
 complete -c muster -n '__fish_seen_subcommand_from hosts' -l include -x -d 'Only these hosts and devices: HOST[:0,2][@HOST...]'
 complete -c muster -n '__fish_seen_subcommand_from hosts' -l exclude -x -d 'All but these, in the same form'
