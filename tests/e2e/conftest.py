@@ -134,9 +134,9 @@ class Cluster:
         return [json.loads(line) for line in out.splitlines()]
 
     def wait_lines(self, count, text, job="last", timeout=20):
-        """Until `count` lines contain `text`."""
+        """Until `count` whole lines contain `text`."""
         def found():
-            lines = [l for l in self.lines(job) if text in l["text"]]
+            lines = [l for l in self.lines(job) if text in l["text"] and not l.get("partial")]
             return lines if len(lines) >= count else None
         return wait_until(found, timeout, f"{count} lines with {text!r}")
 
