@@ -6,9 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
 #include <thread>
 #include <utility>
 
@@ -22,12 +22,10 @@ using std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kTermGrace{1'000};
 constexpr std::chrono::milliseconds kPoll{5};
-constexpr size_t kErrorsKept = 4096;
-constexpr size_t kErrorsShown = 1000;
 
 }  // namespace
 
-absl::StatusOr<ChildProcess::Started> ChildProcess::Start(const std::vector<std::string>& words) {
+absl::StatusOr<StartedProcess> ChildProcess::Start(const std::vector<std::string>& words) {
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
     return PosixError("socketpair");
@@ -45,19 +43,13 @@ absl::StatusOr<ChildProcess::Started> ChildProcess::Start(const std::vector<std:
       const pid_t pid,
       SpawnInOwnSession(
           {.words = words, .in = theirs.get(), .out = theirs.get(), .err = error_writer.get()}));
-  return Started{ChildProcess(pid, std::move(error_reader), std::move(error_writer)),
-                 std::move(ours)};
+  const std::string name = std::filesystem::path(words[0]).filename().string();
+  return StartedProcess{
+      std::make_unique<ChildProcess>(name, pid, std::move(error_reader), std::move(error_writer)),
+      std::move(ours)};
 }
 
-ChildProcess::ChildProcess(ChildProcess&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)),
-      errors_(std::move(other.errors_)),
-      error_writer_(std::move(other.error_writer_)),
-      error_text_(std::move(other.error_text_)),
-      wait_status_(other.wait_status_) {}
-
 ChildProcess::~ChildProcess() {
-  if (pid_ <= 0) return;
   if (!WaitEnd(std::chrono::milliseconds(0))) {
     kill(-pid_, SIGTERM);
     WaitEnd(kTermGrace);
@@ -74,8 +66,7 @@ void ChildProcess::ReadErrors() {
     const ssize_t n = read(errors_.get(), buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return;
-    error_text_.append(buffer.data(), static_cast<size_t>(n));
-    if (error_text_.size() > kErrorsKept) error_text_.erase(0, error_text_.size() - kErrorsKept);
+    error_text_.Append({buffer.data(), static_cast<size_t>(n)});
   }
 }
 
@@ -83,17 +74,6 @@ void ChildProcess::DropErrors() {
   // The flag belongs to the pipe's end, which the program shares with us.
   fcntl(error_writer_.get(), F_SETFL, O_NONBLOCK);
   error_writer_.reset();
-}
-
-std::string ChildProcess::ErrorTail() const {
-  std::string text =
-      error_text_.substr(error_text_.size() > kErrorsShown ? error_text_.size() - kErrorsShown : 0);
-  text.erase(std::remove(text.begin(), text.end(), '\r'), text.end());
-  const size_t begin = text.find_first_not_of("\n ");
-  if (begin == std::string::npos) return "";
-  text = text.substr(begin, text.find_last_not_of("\n ") + 1 - begin);
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
 }
 
 std::optional<int> ChildProcess::WaitEnd(std::chrono::milliseconds limit) {

@@ -9,47 +9,42 @@
 #include <vector>
 
 #include "common/unique_fd.h"
+#include "controller/nodes/error_text.h"
+#include "controller/nodes/remote_process.h"
 
 namespace muster::nodes {
 
-// A program with a socket as its stdin and stdout, in a session of its own, and a pipe as its
-// stderr. One thread.
-class ChildProcess {
+// A program of this machine with a socket as its stdin and stdout, in a session of its own, and a
+// pipe as its stderr. One thread.
+class ChildProcess : public RemoteProcess {
  public:
-  struct Started;
   // The error names the program and why it can't be started.
-  static absl::StatusOr<Started> Start(const std::vector<std::string>& words);
+  static absl::StatusOr<StartedProcess> Start(const std::vector<std::string>& words);
 
-  ChildProcess(pid_t pid, UniqueFd errors, UniqueFd error_writer)
-      : pid_(pid), errors_(std::move(errors)), error_writer_(std::move(error_writer)) {}
+  ChildProcess(std::string name, pid_t pid, UniqueFd errors, UniqueFd error_writer)
+      : name_(std::move(name)),
+        pid_(pid),
+        errors_(std::move(errors)),
+        error_writer_(std::move(error_writer)) {}
   // Ends the whole process group: TERM, a second later KILL; reaps.
-  ~ChildProcess();
-  ChildProcess(ChildProcess&& other) noexcept;
-  ChildProcess& operator=(ChildProcess&&) = delete;
+  ~ChildProcess() override;
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
 
-  // Readable when there is news on stderr.
-  int error_fd() const { return errors_.get(); }
-  // Reads what is on stderr now.
-  void ReadErrors();
-  // From now on nobody reads stderr for a long time: what the pipe can't hold is dropped, and never
-  // blocks the program.
-  void DropErrors();
-  // The last lines of stderr on one line, "" if none.
-  std::string ErrorTail() const;
-  // The status of waitpid once it has ended, waiting for that at most so long.
-  std::optional<int> WaitEnd(std::chrono::milliseconds limit);
+  std::string Name() const override { return name_; }
+  int error_fd() const override { return errors_.get(); }
+  void ReadErrors() override;
+  void DropErrors() override;
+  std::string ErrorTail() const override { return error_text_.Tail(); }
+  std::optional<int> WaitEnd(std::chrono::milliseconds limit) override;
 
  private:
-  pid_t pid_;
+  const std::string name_;
+  const pid_t pid_;
   UniqueFd errors_;
-  UniqueFd error_writer_;   // until DropErrors
-  std::string error_text_;  // bounded
+  UniqueFd error_writer_;  // until DropErrors
+  ErrorText error_text_;
   std::optional<int> wait_status_;
-};
-
-struct ChildProcess::Started {
-  ChildProcess process;
-  UniqueFd socket;  // our end; non-blocking
 };
 
 }  // namespace muster::nodes

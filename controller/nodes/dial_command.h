@@ -2,26 +2,23 @@
 
 #include <absl/status/statusor.h>
 
-#include <chrono>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "controller/nodes/connection.h"
+#include "controller/nodes/reach_worker.h"
 #include "controller/nodes/stop_signal.h"
 
 namespace muster::nodes {
 
-struct CommandDial {
-  std::vector<std::string> words;             // the program that runs `musterd bridge` on the host
-  std::chrono::milliseconds timeout{30'000};  // from its start to the bridge's marker line
-  std::string musterd;                        // where the worker is looked for, for messages
-};
+// Starts a program (`words`) that runs `musterd bridge` on a host, and reaches the worker through
+// it; fails as ReachWorker does, and with FailedPrecondition when the program can't be started.
+// `options.advice` is ssh's. Any thread.
+absl::StatusOr<Connection> DialCommand(const std::vector<std::string>& words, ReachOptions options,
+                                       const StopSignal& stop);
 
-// Starts the program and waits until the bridge on its other side has said its marker line; what
-// comes before it is skipped. The program ends with the connection. Any thread.
-// FailedPrecondition: another try will not help (program missing, login refused, no musterd there,
-// another version); DeadlineExceeded, Unavailable, Cancelled otherwise. Messages have the program's
-// exit status and its last words.
-absl::StatusOr<Connection> DialCommand(const CommandDial& dial, const StopSignal& stop);
+// What helps against what ssh said on stderr; "": nothing that we know.
+std::string_view SshAdvice(const std::string& errors);
 
 }  // namespace muster::nodes

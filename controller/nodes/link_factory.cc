@@ -111,14 +111,12 @@ class LinkFactoryImpl : public LinkFactory {
   }
 
   StreamLink::Dialer CommandDialer(std::vector<std::string> words) const {
-    CommandDial dial = {.words = std::move(words),
-                        .timeout = options_.command_timeout,
-                        .musterd = options_.musterd};
-    return [dial = std::move(dial),
+    const ReachOptions reach = {.timeout = options_.command_timeout, .musterd = options_.musterd};
+    return [words = std::move(words), reach,
             gate = gate_](const StopSignal& stop) -> absl::StatusOr<Connection> {
       const DialGate::Place place = gate->Enter(stop);
       if (!place) return absl::CancelledError("closed");
-      return DialCommand(dial, stop);
+      return DialCommand(words, reach, stop);
     };
   }
 

@@ -30,8 +30,8 @@ class DialCommandTest : public testing::Test {
  protected:
   absl::StatusOr<Connection> Dial(const std::string& script,
                                   milliseconds timeout = milliseconds(20'000)) {
-    return DialCommand(
-        {.words = {"sh", "-c", script}, .timeout = timeout, .musterd = "/opt/musterd"}, stop_);
+    return DialCommand({"sh", "-c", script}, {.timeout = timeout, .musterd = "/opt/musterd"},
+                       stop_);
   }
   std::string Error(const std::string& script) {
     const auto connection = Dial(script);
@@ -75,8 +75,7 @@ TEST_F(DialCommandTest, BytesGoBothWays) {
 }
 
 TEST_F(DialCommandTest, AMissingProgram) {
-  const auto connection =
-      DialCommand({.words = {"/no/such/ssh", "n1"}, .musterd = "/opt/musterd"}, stop_);
+  const auto connection = DialCommand({"/no/such/ssh", "n1"}, {.musterd = "/opt/musterd"}, stop_);
   EXPECT_EQ(connection.status().ToString(),
             "FAILED_PRECONDITION: start /no/such/ssh: No such file or directory");
 }
