@@ -51,8 +51,10 @@ absl::StatusOr<UniqueFd> StartAndConnect(const LocalDaemon& daemon, const StopAw
   const std::string what = "start a worker for host " + daemon.name;
   const UniqueFd output(memfd_create("musterd-output", MFD_CLOEXEC));
   if (!output) return PosixError("memfd_create");
-  auto started =
-      SpawnInOwnSession({.words = CommandLine(daemon), .out = output.get(), .err = output.get()});
+  auto started = Spawn({.words = CommandLine(daemon),
+                        .out = output.get(),
+                        .err = output.get(),
+                        .group = SpawnOptions::Group::kOwnSession});
   if (!started.ok()) return Annotate(started.status(), what);
   const pid_t pid = *started;
   auto deadline = steady_clock::now() + daemon.start_timeout;

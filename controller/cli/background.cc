@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -16,6 +15,7 @@
 #include <sstream>
 #include <thread>
 
+#include "common/spawn.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "controller/api/connect.h"
@@ -53,48 +53,17 @@ absl::StatusOr<UniqueFd> TakeStartLock(const std::string& state_dir) {
   return fd;
 }
 
-// posix_spawn's two attribute objects, destroyed in the end.
-struct SpawnSetup {
-  SpawnSetup() {
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
-  }
-  ~SpawnSetup() {
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-  }
-  SpawnSetup(const SpawnSetup&) = delete;
-  SpawnSetup& operator=(const SpawnSetup&) = delete;
-
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-};
-
-absl::StatusOr<pid_t> Spawn(const std::string& state_dir, const std::string& log) {
-  SpawnSetup setup;
-  posix_spawn_file_actions_addopen(&setup.actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&setup.actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND,
-                                   0600);
-  posix_spawn_file_actions_adddup2(&setup.actions, 1, 2);
-  posix_spawn_file_actions_addclosefrom_np(&setup.actions, 3);
-  posix_spawn_file_actions_addchdir_np(&setup.actions, "/");
-  sigset_t none;
-  sigset_t all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&setup.attributes, &none);
-  posix_spawnattr_setsigdefault(&setup.attributes, &all);
-  posix_spawnattr_setflags(&setup.attributes,
-                           POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::string words[] = {"muster", "serve", "--state-dir", state_dir};
-  char* argv[] = {words[0].data(), words[1].data(), words[2].data(), words[3].data(), nullptr};
-  pid_t pid = 0;
-  if (const int error =
-          posix_spawn(&pid, "/proc/self/exe", &setup.actions, &setup.attributes, argv, environ);
-      error != 0) {
-    return PosixError("start a controller (/proc/self/exe serve)", error);
-  }
-  return pid;
+absl::StatusOr<pid_t> StartController(const std::string& state_dir, const std::string& log) {
+  const UniqueFd output(open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!output) return PosixError("open " + log);
+  const auto pid = Spawn({.words = {"muster", "serve", "--state-dir", state_dir},
+                          .program = "/proc/self/exe",
+                          .folder = "/",
+                          .out = output.get(),
+                          .err = output.get(),
+                          .close_others = true,
+                          .group = SpawnOptions::Group::kOwnSession});
+  return pid.ok() ? pid : Annotate(pid.status(), "start a controller (muster serve)");
 }
 
 // What the log has got since `from`, at most the last 2 KiB.
@@ -123,7 +92,7 @@ absl::Status StartController(const std::string& state_dir) {
 
   const std::string log = state_dir + "/controller.log";
   const std::streamoff log_begin = FileSize(log);
-  MUSTER_ASSIGN_OR_RETURN(const pid_t pid, Spawn(state_dir, log));
+  MUSTER_ASSIGN_OR_RETURN(const pid_t pid, StartController(state_dir, log));
   const auto deadline = std::chrono::steady_clock::now() + kStartTimeout;
   while (std::chrono::steady_clock::now() < deadline) {
     if (api::Connect(state_dir).ok()) return absl::OkStatus();

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/spawn.h"
 #include "common/unique_fd.h"
 #include "controller/plan/planner.h"
 #include "controller/plan/trainer_flags.h"
@@ -26,14 +26,6 @@ namespace {
 constexpr int kConfigError = 64;  // docs/exit-codes.md
 constexpr auto kTimeout = std::chrono::seconds(20);
 constexpr auto kPoll = std::chrono::milliseconds(5);
-
-std::vector<char*> Pointers(std::vector<std::string>& words) {
-  std::vector<char*> out;
-  out.reserve(words.size() + 1);
-  for (std::string& word : words) out.push_back(word.data());
-  out.push_back(nullptr);
-  return out;
-}
 
 // Our environment with the rank's variables before it: the first of a name counts for getenv.
 std::vector<std::string> Environment(const v1::RankSpec& rank) {
@@ -50,23 +42,16 @@ std::vector<std::string> Environment(const v1::RankSpec& rank) {
 std::optional<int> Run(const v1::RankSpec& rank, int error_fd) {
   std::vector<std::string> words(rank.argv().begin(), rank.argv().end());
   words.emplace_back("--print-config");
-  std::vector<std::string> environment = Environment(rank);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, error_fd, STDERR_FILENO);
-  posix_spawn_file_actions_addchdir_np(&actions, rank.working_dir().c_str());
-  pid_t pid = 0;
-  const int error = posix_spawnp(&pid, words[0].c_str(), &actions, nullptr, Pointers(words).data(),
-                                 Pointers(environment).data());
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return std::nullopt;
+  const auto pid = Spawn({.words = std::move(words),
+                          .environment = Environment(rank),
+                          .folder = rank.working_dir(),
+                          .err = error_fd});
+  if (!pid.ok()) return std::nullopt;
 
   const auto deadline = std::chrono::steady_clock::now() + kTimeout;
   int status = 0;
-  while (waitpid(pid, &status, WNOHANG) == 0) {
-    if (std::chrono::steady_clock::now() > deadline) kill(pid, SIGKILL);
+  while (waitpid(*pid, &status, WNOHANG) == 0) {
+    if (std::chrono::steady_clock::now() > deadline) kill(*pid, SIGKILL);
     std::this_thread::sleep_for(kPoll);
   }
   return WIFEXITED(status) ? std::optional<int>(WEXITSTATUS(status)) : std::nullopt;

@@ -39,10 +39,11 @@ absl::StatusOr<StartedProcess> ChildProcess::Start(const std::vector<std::string
   for (const int fd : {ours.get(), error_reader.get()}) {
     if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0) return PosixError("O_NONBLOCK");
   }
-  MUSTER_ASSIGN_OR_RETURN(
-      const pid_t pid,
-      SpawnInOwnSession(
-          {.words = words, .in = theirs.get(), .out = theirs.get(), .err = error_writer.get()}));
+  MUSTER_ASSIGN_OR_RETURN(const pid_t pid, Spawn({.words = words,
+                                                  .in = theirs.get(),
+                                                  .out = theirs.get(),
+                                                  .err = error_writer.get(),
+                                                  .group = SpawnOptions::Group::kOwnSession}));
   const std::string name = std::filesystem::path(words[0]).filename().string();
   return StartedProcess{
       std::make_unique<ChildProcess>(name, pid, std::move(error_reader), std::move(error_writer)),

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "common/spawn.h"
 #include "common/unique_fd.h"
 #include "worker/facts/answer_probe.h"
 #include "worker/facts/helper_main.h"
@@ -95,44 +95,21 @@ void ProbeHelper::Start(Running& running, const v1::Probe& probe) {
   running.output.reset(fds[0]);
   const UniqueFd writer(fds[1]);
   fcntl(fds[0], F_SETFL, O_NONBLOCK);
-  std::vector<std::string> words = {"musterd", "--answer-probe", options_.state_dir,
-                                    std::to_string(options_.fake_devices)};
-  std::vector<std::string> variables;
-  variables.reserve(options_.environment.size());
-  for (const auto& [name, value] : options_.environment) {
-    variables.push_back(name);
-    variables.back().append("=").append(value);
-  }
-  std::vector<char*> argv;
-  std::vector<char*> envp;
-  argv.reserve(words.size() + 1);
-  envp.reserve(variables.size() + 1);
-  for (std::string& word : words) argv.push_back(word.data());
-  for (std::string& variable : variables) envp.push_back(variable.data());
-  argv.push_back(nullptr);
-  envp.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, input.get(), 0);
-  posix_spawn_file_actions_adddup2(&actions, writer.get(), 1);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
   // A group of its own, so that the tools it runs and their children end with it.
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  sigset_t signals;
-  sigemptyset(&signals);
-  posix_spawnattr_setsigmask(&attributes, &signals);
-  sigfillset(&signals);
-  posix_spawnattr_setsigdefault(&attributes, &signals);
-  const int error = posix_spawn(&running.pid, options_.program.c_str(), &actions, &attributes,
-                                argv.data(), envp.data());
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error == 0) return;
-  running.pid = 0;
+  const auto pid = Spawn({.words = {"musterd", "--answer-probe", options_.state_dir,
+                                    std::to_string(options_.fake_devices)},
+                          .program = options_.program,
+                          .environment = JoinEnvironment(options_.environment),
+                          .in = input.get(),
+                          .out = writer.get(),
+                          .err = STDERR_FILENO,
+                          .group = SpawnOptions::Group::kOwn});
+  if (pid.ok()) {
+    running.pid = *pid;
+    return;
+  }
   running.output.reset();
-  running.failure = "start " + options_.program + ": " + std::strerror(error);
+  running.failure = "start " + std::string(pid.status().message());
 }
 
 void ProbeHelper::Read(const std::shared_ptr<Running>& running) {

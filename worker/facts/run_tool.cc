@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "common/spawn.h"
 #include "common/unique_fd.h"
 #include "worker/shim/program_path.h"
 
@@ -43,42 +43,6 @@ bool Open(Pipe& out) {
   out.writer.reset(fds[1]);
   fcntl(fds[0], F_SETFL, O_NONBLOCK);
   return true;
-}
-
-int Spawn(const std::string& program, std::vector<std::string>& words,
-          const Environment& environment, int out, int err, pid_t& pid) {
-  std::vector<std::string> variables;
-  variables.reserve(environment.size());
-  for (const auto& [name, value] : environment) {
-    variables.push_back(name);
-    variables.back().append("=").append(value);
-  }
-  std::vector<char*> argv;
-  std::vector<char*> envp;
-  argv.reserve(words.size() + 1);
-  envp.reserve(variables.size() + 1);
-  for (std::string& word : words) argv.push_back(word.data());
-  for (std::string& variable : variables) envp.push_back(variable.data());
-  argv.push_back(nullptr);
-  envp.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, out, 1);
-  posix_spawn_file_actions_adddup2(&actions, err, 2);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  sigset_t signals;
-  sigemptyset(&signals);
-  posix_spawnattr_setsigmask(&attributes, &signals);
-  sigfillset(&signals);
-  posix_spawnattr_setsigdefault(&attributes, &signals);
-  const int error =
-      posix_spawn(&pid, program.c_str(), &actions, &attributes, argv.data(), envp.data());
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  return error;
 }
 
 // Reads what is there, a bounded amount: one that writes without end must not hold us. False once
@@ -145,22 +109,25 @@ ToolOutput RunTool(std::vector<std::string> argv, const Environment& environment
     output.failure = std::string("pipe: ") + std::strerror(errno);
     return output;
   }
-  pid_t pid = 0;
-  if (const int error = Spawn(program, argv, environment, out.writer.get(), err.writer.get(), pid);
-      error != 0) {
-    output.failure = "start " + program + ": " + std::strerror(error);
+  const auto pid = Spawn({.words = std::move(argv),
+                          .program = program,
+                          .environment = JoinEnvironment(environment),
+                          .out = out.writer.get(),
+                          .err = err.writer.get()});
+  if (!pid.ok()) {
+    output.failure = "start " + std::string(pid.status().message());
     return output;
   }
   out.writer.reset();
   err.writer.reset();
   int status = 0;
-  if (ReadToEnd(pid, out, err, deadline, status, output)) {
+  if (ReadToEnd(*pid, out, err, deadline, status, output)) {
     output.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     return output;
   }
-  kill(pid, SIGKILL);
+  kill(*pid, SIGKILL);
   output.failure = "no answer within the time limit";
-  Reap(pid);
+  Reap(*pid);
   return output;
 }
 

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -14,6 +13,7 @@
 #include <cstring>
 #include <sstream>
 
+#include "common/spawn.h"
 #include "common/unique_fd.h"
 #include "worker/shim/frame.h"
 
@@ -86,22 +86,17 @@ std::string TryForReal(const std::string& root) {
   const std::string group = root + "/try:" + std::to_string(getpid());
   if (mkdir(group.c_str(), 0755) != 0) return "mkdir " + group + ": " + std::strerror(errno);
   std::string problem;
-  const std::string sleeper = "/bin/sleep";
-  const char* argv[] = {sleeper.c_str(), "60", nullptr};
-  const char* envp[] = {nullptr};
-  pid_t pid = 0;
-  const int error = posix_spawn(&pid, sleeper.c_str(), nullptr, nullptr, const_cast<char**>(argv),
-                                const_cast<char**>(envp));
-  if (error != 0) {
-    problem = "spawn " + sleeper + ": " + std::strerror(error);
+  const auto pid = Spawn({.words = {"/bin/sleep", "60"}});
+  if (!pid.ok()) {
+    problem = "start " + std::string(pid.status().message());
   } else {
-    if (!Write(group + "/cgroup.procs", std::to_string(pid))) {
+    if (!Write(group + "/cgroup.procs", std::to_string(*pid))) {
       problem = "join " + group + ": " + std::strerror(errno);
     } else if (!Write(group + "/cgroup.kill", "1")) {
       problem = "write " + group + "/cgroup.kill: " + std::strerror(errno);
     }
-    if (!problem.empty()) kill(pid, SIGKILL);
-    waitpid(pid, nullptr, 0);
+    if (!problem.empty()) kill(*pid, SIGKILL);
+    waitpid(*pid, nullptr, 0);
   }
   rmdir(group.c_str());
   return problem;

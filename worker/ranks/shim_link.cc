@@ -1,8 +1,6 @@
 #include "worker/ranks/shim_link.h"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -12,6 +10,7 @@
 #include <cstring>
 
 #include "common/log.h"
+#include "common/spawn.h"
 #include "common/status.h"
 #include "worker/shim/frame.h"
 
@@ -64,32 +63,17 @@ absl::StatusOr<UniqueFd> Listen(const std::string& folder) {
 
 absl::StatusOr<pid_t> SpawnShim(const std::string& program, const std::string& folder,
                                 int listener) {
-  const std::string log = folder + "/" + shim::kShimLogFile;
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 2, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-  posix_spawn_file_actions_adddup2(&actions, listener, shim::kListenFd);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  sigset_t all;
-  sigfillset(&all);
-  posix_spawnattr_setsigdefault(&attributes, &all);
+  const std::string path = folder + "/" + shim::kShimLogFile;
+  const UniqueFd log(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!log) return PosixError("open " + path);
   // An empty environment: nothing of the daemon's, and no marker, reaches the shim.
-  const char* argv[] = {"muster-shim", folder.c_str(), nullptr};
-  const char* envp[] = {nullptr};
-  pid_t pid = 0;
-  const int error = posix_spawn(&pid, program.c_str(), &actions, &attributes,
-                                const_cast<char**>(argv), const_cast<char**>(envp));
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return PosixError("start " + program, error);
+  auto pid = muster::Spawn({.words = {"muster-shim", folder},
+                            .program = program,
+                            .environment = std::vector<std::string>(),
+                            .err = log.get(),
+                            .pass = {{listener, shim::kListenFd}},
+                            .group = SpawnOptions::Group::kOwnSession});
+  if (!pid.ok()) return Annotate(pid.status(), "start");
   return pid;
 }
 
@@ -99,11 +83,7 @@ absl::StatusOr<std::unique_ptr<ShimLink>> ShimLink::Spawn(worker::Reactor& react
                                                           const std::string& program,
                                                           const std::string& folder,
                                                           Callbacks callbacks) {
-  MUSTER_ASSIGN_OR_RETURN(UniqueFd listener, Listen(folder));
-  // dup2 onto itself would keep the close-on-exec flag.
-  if (listener.get() == shim::kListenFd) {
-    listener = UniqueFd(fcntl(listener.get(), F_DUPFD_CLOEXEC, shim::kListenFd + 1));
-  }
+  MUSTER_ASSIGN_OR_RETURN(const UniqueFd listener, Listen(folder));
   MUSTER_ASSIGN_OR_RETURN(UniqueFd socket, Connect(folder));
   MUSTER_ASSIGN_OR_RETURN(const pid_t pid, SpawnShim(program, folder, listener.get()));
   return std::unique_ptr<ShimLink>(
