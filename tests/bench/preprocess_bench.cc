@@ -11,7 +11,9 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -28,6 +30,7 @@ namespace fs = std::filesystem;
 
 constexpr double kMemoryLimitMib = 512;
 constexpr size_t kLineBytes = 200'000'000;
+constexpr size_t kWordBytes = 30'000'000;
 
 struct Options {
   bool json = false;
@@ -36,6 +39,7 @@ struct Options {
   int megabytes = 40;
   int passes = 3;
   int64_t stream_megabytes = 1500;
+  int scaling_copies = 4;
 };
 
 std::string ReadFile(const fs::path& path) {
@@ -68,16 +72,20 @@ class PreprocessBench {
     // The peers' figures leave out how long a vocabulary takes to load: so does that of a core.
     const ChildUsage start = Start();
     const double core = megabytes_ / (one.cpu_seconds - start.cpu_seconds);
-    const double linear = static_cast<double>(cores_) * megabytes_ / one.wall_seconds;
-    Report report(
-        options_.json,
-        {{"preprocess.core", {tiktoken.MegabytesPerSecond(), "tiktoken alone"}},
-         {"preprocess.core_to_hugging_face",
-          {hugging_face.MegabytesPerSecond(), "tokenizers alone"}},
-         {"preprocess.all_cores", {linear, std::to_string(cores_) + " x one worker"}},
-         {"preprocess.command", {megabytes_ / pool.wall_seconds, "a pool over tokenizers"}},
-         {"preprocess.peak_memory", {kMemoryLimitMib, "the limit of 512 MiB"}},
-         {"preprocess.peak_memory_of_one_line", {kMemoryLimitMib, "the limit of 512 MiB"}}});
+    const std::map<unsigned, double> scaling = Scaling(start);
+    std::map<std::string, Report::Reference> references = {
+        {"preprocess.core", {tiktoken.MegabytesPerSecond(), "tiktoken alone"}},
+        {"preprocess.core_to_hugging_face",
+         {hugging_face.MegabytesPerSecond(), "tokenizers alone"}},
+        {"preprocess.command", {megabytes_ / pool.wall_seconds, "a pool over tokenizers"}},
+        {"preprocess.peak_memory", {kMemoryLimitMib, "the limit of 512 MiB"}},
+        {"preprocess.peak_memory_of_one_line", {kMemoryLimitMib, "the limit of 512 MiB"}},
+        {"preprocess.peak_memory_of_one_word", {kMemoryLimitMib, "the limit of 512 MiB"}}};
+    for (const auto& [workers, rate] : scaling) {
+      references[WorkersRow(workers)] = {workers * scaling.at(1),
+                                         std::to_string(workers) + " x one worker"};
+    }
+    Report report(options_.json, references);
     const auto speed = [&report](const std::string& name, double value, const std::string& remark) {
       report.Add({name, value, "MB/s", true, remark});
     };
@@ -87,12 +95,16 @@ class PreprocessBench {
     speed("preprocess.core", core,
           fmt::format("by CPU time of the command, less {:.2f} s of its start", start.cpu_seconds));
     speed("preprocess.core_to_hugging_face", core, "");
-    speed("preprocess.all_cores", megabytes_ / all.wall_seconds, "whole command");
-    speed("preprocess.command", megabytes_ / all.wall_seconds, "");
+    speed("preprocess.command", megabytes_ / all.wall_seconds, "all cores");
+    for (const auto& [workers, rate] : scaling) {
+      speed(WorkersRow(workers), rate, "by wall time of the command, less that of its start");
+    }
     report.Add({"preprocess.peak_memory", Stream().peak_mib, "MiB", false,
                 fmt::format("{} MB through stdin", options_.stream_megabytes)});
     report.Add({"preprocess.peak_memory_of_one_line", OneLine().peak_mib, "MiB", false,
                 fmt::format("a line of {} MB", kLineBytes / 1'000'000)});
+    report.Add({"preprocess.peak_memory_of_one_word", OneWord().peak_mib, "MiB", false,
+                fmt::format("{} MB of random letters", kWordBytes / 1'000'000)});
     report.Finish();
   }
 
@@ -104,18 +116,39 @@ class PreprocessBench {
 
   fs::path Output(const std::string& name) const { return inputs_.corpus().parent_path() / name; }
 
-  std::vector<std::string> MusterWords(const std::string& input, unsigned workers) const {
-    return {program_,
-            "--input",
-            input,
-            "--output-prefix",
-            Output("muster"),
-            "--tokenizer-type",
-            "HuggingFaceTokenizer",
-            "--tokenizer-model",
-            inputs_.tokenizer_json(),
-            "--workers",
-            std::to_string(workers)};
+  static std::string WorkersRow(unsigned workers) {
+    return fmt::format("preprocess.workers_{:02}", workers);
+  }
+
+  // The input, `copies` times.
+  std::vector<std::string> MusterWords(const std::string& input, unsigned workers,
+                                       size_t copies = 1) const {
+    std::vector<std::string> words = {program_,
+                                      "--output-prefix",
+                                      Output("muster"),
+                                      "--tokenizer-type",
+                                      "HuggingFaceTokenizer",
+                                      "--tokenizer-model",
+                                      inputs_.tokenizer_json(),
+                                      "--workers",
+                                      std::to_string(workers),
+                                      "--input"};
+    words.insert(words.end(), copies, input);
+    return words;
+  }
+
+  // MB/s with 1, 2, 4 ... and all cores; each worker has the same work.
+  std::map<unsigned, double> Scaling(const ChildUsage& start) const {
+    std::map<unsigned, double> rates;
+    for (unsigned workers = 1;; workers = std::min(2 * workers, cores_)) {
+      const size_t copies = workers * static_cast<size_t>(options_.scaling_copies);
+      const auto words = MusterWords(inputs_.corpus(), workers, copies);
+      ChildUsage best = RunChild(words);
+      for (int pass = 1; pass < options_.passes; ++pass) KeepFastest(best, RunChild(words));
+      rates[workers] =
+          static_cast<double>(copies) * megabytes_ / (best.wall_seconds - start.wall_seconds);
+      if (workers == cores_) return rates;
+    }
   }
 
   ChildUsage Muster(unsigned workers) const {
@@ -169,6 +202,15 @@ class PreprocessBench {
     });
   }
 
+  // Letters that no pattern cuts, and that merge little.
+  ChildUsage OneWord() const {
+    std::mt19937 random(1);
+    std::string word(kWordBytes, 'a');
+    for (char& c : word) c = static_cast<char>('a' + random() % 26);
+    return RunChild(MusterWords("-", cores_),
+                    [&](int fd) { WriteAll(fd, "{\"text\": \"" + word + "\"}\n"); });
+  }
+
   // The corpus again and again.
   ChildUsage Stream() const {
     const std::string text = ReadFile(inputs_.corpus());
@@ -199,6 +241,9 @@ int main(int argc, char** argv) {
   app.add_option("--megabytes", options.megabytes, "how much of it")->capture_default_str();
   app.add_option("--passes", options.passes, "runs of each command")->capture_default_str();
   app.add_option("--stream-megabytes", options.stream_megabytes, "input of the memory row")
+      ->capture_default_str();
+  app.add_option("--scaling-copies", options.scaling_copies,
+                 "how often each worker gets the corpus where workers are compared")
       ->capture_default_str();
   app.add_option("--source", options.source, "top of the source tree")->capture_default_str();
   CLI11_PARSE(app, argc, argv);

@@ -1,79 +1,97 @@
+#include "trainer/tokenizer/bpe_encoder.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <limits>
-#include <queue>
-#include <span>
 
-#include "trainer/tokenizer/bpe_model.h"
+#include "trainer/tokenizer/bpe_merger.h"
 #include "trainer/tokenizer/tokenizer.h"
 #include "trainer/tokenizer/utf8.h"
 
 namespace muster::tokenizer {
 namespace {
 
-constexpr uint32_t kNoRank = std::numeric_limits<uint32_t>::max();
-// Entries of the cache of each encoder, while there are few: a power of two.
-constexpr size_t kCacheEntries = size_t{1} << 16;
-// Above it the heap is faster than scanning for the lowest rank again and again.
-constexpr size_t kShortWord = 96;
+// Words in the cache of each encoder, while there are few.
+constexpr size_t kCachedWords = size_t{1} << 16;
+// Scratch memory of more symbols is given back after use.
+constexpr size_t kKeptSymbols = size_t{1} << 16;
 
-struct Candidate {
-  uint32_t rank;
-  int32_t position;
-  int32_t result;
-  // For a heap with the lowest rank on top; of equal ranks the leftmost.
-  bool operator<(const Candidate& other) const {
-    return rank != other.rank ? rank > other.rank : position > other.position;
-  }
-};
-
-size_t CacheEntries(size_t threads) {
-  return std::max<size_t>(1, kCacheEntries * Tokenizer::kFullEncoders /
-                                 std::bit_ceil(std::max(threads, Tokenizer::kFullEncoders)));
+size_t CachedWords(size_t threads) {
+  return kCachedWords * Tokenizer::kFullEncoders /
+         std::bit_ceil(std::max(threads, Tokenizer::kFullEncoders));
 }
 
 }  // namespace
 
 BpeEncoder::BpeEncoder(const BpeModel& model, size_t threads)
-    : model_(model), cache_(CacheEntries(threads)) {}
+    : model_(model), cache_(CachedWords(threads)) {}
 
-void BpeEncoder::Encode(std::string_view word, std::vector<int32_t>& ids) {
-  if (word.size() > WordKey::kMaxBytes) {
-    EncodeUncached(word, ids);
-    return;
+void BpeEncoder::Encode(std::span<const std::string_view> words, const char* text_end,
+                        const std::function<void()>* take, std::vector<int32_t>& ids) {
+  while (words.size() > kBatch) {
+    EncodeBatch(words.first(kBatch), text_end, take, ids);
+    words = words.subspan(kBatch);
   }
-  const WordKey key = WordKey::Of(word);
-  CacheEntry& entry = cache_[key.Hash() & (cache_.size() - 1)];
-  if (entry.key == key) {
-    for (uint32_t i = 0; i < entry.count; ++i) ids.push_back(entry.ids[i]);
-    return;
-  }
-  const size_t before = ids.size();
-  EncodeUncached(word, ids);
-  const size_t count = ids.size() - before;
-  if (count > CacheEntry::kMaxIds) return;
-  entry.key = key;
-  entry.count = static_cast<uint32_t>(count);
-  std::copy_n(ids.data() + before, count, entry.ids);
+  EncodeBatch(words, text_end, take, ids);
 }
 
-void BpeEncoder::EncodeUncached(std::string_view word, std::vector<int32_t>& ids) {
-  if (model_.whole_words()) {
-    if (const auto id = model_.Find(word)) {
-      ids.push_back(*id);
-      return;
-    }
+// First all keys, so that memory brings what they look up meanwhile.
+void BpeEncoder::EncodeBatch(std::span<const std::string_view> words, const char* text_end,
+                             const std::function<void()>* take, std::vector<int32_t>& ids) {
+  std::array<WordKey, kBatch> keys;
+  std::array<uint64_t, kBatch> hashes;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    if (word.size() > WordKey::kMaxBytes) continue;
+    const bool readable = static_cast<size_t>(text_end - word.data()) >= WordKey::kMaxBytes;
+    keys[i] = readable ? WordKey::OfReadable(word.data(), word.size()) : WordKey::Of(word);
+    hashes[i] = keys[i].Hash();
+    cache_.Prefetch(hashes[i]);
   }
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i].size() > WordKey::kMaxBytes) {
+      EncodeLong(words[i], take, ids);
+      continue;
+    }
+    if (cache_.Append(keys[i], hashes[i], ids)) continue;
+    const size_t before = ids.size();
+    if (const auto whole = model_.whole_words() ? model_.Find(keys[i], hashes[i]) : std::nullopt) {
+      ids.push_back(*whole);
+    } else {
+      Symbols(words[i]);
+      ids.insert(ids.end(), symbols_.begin(), symbols_.end());
+    }
+    cache_.Put(keys[i], hashes[i], std::span(ids).subspan(before));
+  }
+}
+
+void BpeEncoder::EncodeLong(std::string_view word, const std::function<void()>* take,
+                            std::vector<int32_t>& ids) {
+  if (const auto whole = model_.whole_words() ? model_.Find(word) : std::nullopt) {
+    ids.push_back(*whole);
+    return;
+  }
+  Symbols(word);
+  for (size_t at = 0; at < symbols_.size(); at += Encoder::kPartIds) {
+    const size_t end = std::min(at + Encoder::kPartIds, symbols_.size());
+    ids.insert(ids.end(), symbols_.data() + at, symbols_.data() + end);
+    if (take != nullptr && ids.size() >= Encoder::kPartIds) (*take)();
+  }
+  if (symbols_.capacity() > kKeptSymbols) symbols_ = {};
+}
+
+// The symbols of a word, merged.
+void BpeEncoder::Symbols(std::string_view word) {
+  symbols_.clear();
+  symbols_.reserve(word.size());  // not more, as if it grew
   model_.unit() == SymbolUnit::kBytes ? ByteSymbols(word) : CharacterSymbols(word);
-  symbols_.size() <= kShortWord ? MergeShort() : MergeLong();
-  ids.insert(ids.end(), symbols_.begin(), symbols_.end());
+  MergeSymbols(model_, symbols_);
 }
 
 void BpeEncoder::ByteSymbols(std::string_view word) {
-  symbols_.clear();
   int32_t waiting = BpeModel::kNone;
   for (size_t i = 0; i < word.size(); ++i) {
     const int32_t id = model_.byte_id(static_cast<uint8_t>(word[i]));
@@ -88,7 +106,6 @@ void BpeEncoder::ByteSymbols(std::string_view word) {
 }
 
 void BpeEncoder::CharacterSymbols(std::string_view word) {
-  symbols_.clear();
   int32_t waiting = BpeModel::kNone;
   for (size_t at = 0; at < word.size();) {
     const size_t begin = at;
@@ -133,72 +150,6 @@ void BpeEncoder::AddUnknown(int32_t& waiting, std::string_view what) {
 void BpeEncoder::Flush(int32_t& waiting) {
   if (waiting >= 0) symbols_.push_back(waiting);
   waiting = BpeModel::kNone;
-}
-
-void BpeEncoder::MergeShort() {
-  const auto look_up = [this](size_t i) {
-    const auto* merge = model_.FindMerge(symbols_[i], symbols_[i + 1]);
-    ranks_[i] = merge != nullptr ? merge->rank : kNoRank;
-    results_[i] = merge != nullptr ? merge->result : -1;
-  };
-  const auto erase = [](auto& values, size_t i) {
-    values.erase(values.begin() + static_cast<std::ptrdiff_t>(i));
-  };
-  if (symbols_.size() < 2) return;
-  ranks_.resize(symbols_.size() - 1);
-  results_.resize(symbols_.size() - 1);
-  for (size_t i = 0; i < ranks_.size(); ++i) look_up(i);
-  while (!ranks_.empty()) {
-    const auto lowest = std::min_element(ranks_.begin(), ranks_.end());
-    if (*lowest == kNoRank) return;
-    const auto i = static_cast<size_t>(lowest - ranks_.begin());
-    symbols_[i] = results_[i];
-    erase(symbols_, i + 1);
-    erase(ranks_, i);
-    erase(results_, i);
-    if (i > 0) look_up(i - 1);
-    if (i < ranks_.size()) look_up(i);
-  }
-}
-
-void BpeEncoder::MergeLong() {
-  const auto size = static_cast<int32_t>(symbols_.size());
-  std::vector<Node> nodes(symbols_.size());
-  std::vector<Candidate> start;
-  for (int32_t i = 0; i < size; ++i) {
-    nodes[i] = {symbols_[i], i - 1, i + 1 < size ? i + 1 : -1};
-    if (i + 1 == size) break;
-    if (const auto* merge = model_.FindMerge(symbols_[i], symbols_[i + 1])) {
-      start.push_back({merge->rank, i, merge->result});
-    }
-  }
-  std::priority_queue<Candidate> queue(std::less<Candidate>(), std::move(start));
-  const auto offer = [&](int32_t left) {
-    if (left < 0 || nodes[left].next < 0) return;
-    if (const auto* merge = model_.FindMerge(nodes[left].id, nodes[nodes[left].next].id)) {
-      queue.push({merge->rank, left, merge->result});
-    }
-  };
-  constexpr int32_t kGone = -1;
-  while (!queue.empty()) {
-    const Candidate top = queue.top();
-    queue.pop();
-    Node& left = nodes[top.position];
-    if (left.id == kGone || left.next < 0) continue;
-    // The pair may have changed since it was offered; tokens only grow, so the same result means
-    // the same pair.
-    const auto* merge = model_.FindMerge(left.id, nodes[left.next].id);
-    if (merge == nullptr || merge->result != top.result) continue;
-    Node& right = nodes[left.next];
-    left.id = top.result;
-    left.next = right.next;
-    right.id = kGone;
-    if (left.next >= 0) nodes[left.next].previous = top.position;
-    offer(left.previous);
-    offer(top.position);
-  }
-  symbols_.clear();
-  for (int32_t i = size > 0 ? 0 : -1; i >= 0; i = nodes[i].next) symbols_.push_back(nodes[i].id);
 }
 
 }  // namespace muster::tokenizer

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,9 +23,11 @@ class BpeModel {
   static constexpr int32_t kNone = -1;
   static constexpr int32_t kMissing = -2;
 
+  // No rank, of pairs that never merge; it comes after all others.
+  static constexpr uint32_t kNoRank = std::numeric_limits<uint32_t>::max();
   struct Merge {
-    uint32_t rank;
-    int32_t result;
+    uint32_t rank = kNoRank;
+    int32_t result = kNone;
   };
 
   void set_unit(SymbolUnit unit) { unit_ = unit; }
@@ -48,11 +52,18 @@ class BpeModel {
   SymbolUnit unit() const { return unit_; }
   bool whole_words() const { return whole_words_; }
   std::optional<int32_t> Find(std::string_view token) const;
-  int32_t byte_id(uint8_t byte) const { return byte_ids_[byte]; }   // or kNone
-  int32_t fallback(uint8_t byte) const { return fallback_[byte]; }  // or kNone
+  std::optional<int32_t> Find(const WordKey& token, uint64_t hash) const;  // of its key
+  int32_t byte_id(uint8_t byte) const { return byte_ids_[byte]; }          // or kNone
+  int32_t fallback(uint8_t byte) const { return fallback_[byte]; }         // or kNone
   int32_t unknown() const { return unknown_; }
   bool fuse_unknown() const { return fuse_unknown_; }
-  const Merge* FindMerge(int32_t left, int32_t right) const;
+  Merge FindMerge(int32_t left, int32_t right) const {
+    // Two bytes, most often: most vocabularies begin with them.
+    if (static_cast<uint32_t>(left | right) < kSmallIds) {
+      return small_merges_[static_cast<size_t>(left * kSmallIds + right)];
+    }
+    return FindLargeMerge(left, right);
+  }
 
  private:
   struct ShortEntry {
@@ -61,12 +72,19 @@ class BpeModel {
   };
   struct MergeEntry {
     uint64_t pair = kNoPair;
-    Merge merge{};
+    Merge merge;
   };
+  // Lets words be looked for in a map of strings.
+  struct TextHash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  static constexpr int32_t kSmallIds = 256;  // a power of two
   static constexpr uint64_t kNoPair = ~uint64_t{0};
   static uint64_t Pair(int32_t left, int32_t right) {
     return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
   }
+
+  Merge FindLargeMerge(int32_t left, int32_t right) const;
 
   SymbolUnit unit_ = SymbolUnit::kBytes;
   bool whole_words_ = false;
@@ -75,49 +93,13 @@ class BpeModel {
   std::vector<std::pair<std::string, int32_t>> added_;    // until Finish
   std::vector<std::pair<uint64_t, Merge>> added_merges_;  // until Finish
   std::vector<ShortEntry> short_;                         // open addressing, a power of two
-  std::unordered_map<std::string, int32_t> long_;         // more than WordKey::kMaxBytes
+  size_t longest_ = 0;                                    // bytes of a token
+  std::vector<Merge> small_merges_;                       // of ids below kSmallIds: a square
   std::vector<MergeEntry> merges_;                        // open addressing, a power of two
+  // Tokens of more than WordKey::kMaxBytes.
+  std::unordered_map<std::string, int32_t, TextHash, std::equal_to<>> long_;
   std::vector<int32_t> byte_ids_ = std::vector<int32_t>(256, kNone);
   std::vector<int32_t> fallback_ = std::vector<int32_t>(256, kNone);
-};
-
-// Encodes words with a model: one thread's scratch and cache.
-class BpeEncoder {
- public:
-  // One of `threads` encoders: as they get more, their caches get smaller.
-  explicit BpeEncoder(const BpeModel& model, size_t threads = 1);
-
-  // Appends the ids of one word (a piece of text between splits; not empty).
-  void Encode(std::string_view word, std::vector<int32_t>& ids);
-
- private:
-  struct CacheEntry {
-    static constexpr size_t kMaxIds = 4;
-    WordKey key;
-    uint32_t count = 0;
-    int32_t ids[kMaxIds];
-  };
-  // A word as a linked list of symbols, for words that are too long for repeated scans.
-  struct Node {
-    int32_t id;
-    int32_t previous;
-    int32_t next;
-  };
-
-  void EncodeUncached(std::string_view word, std::vector<int32_t>& ids);
-  void ByteSymbols(std::string_view word);
-  void CharacterSymbols(std::string_view word);
-  bool FallBack(std::string_view character);
-  void AddUnknown(int32_t& waiting, std::string_view what);
-  void Flush(int32_t& waiting);
-  void MergeShort();
-  void MergeLong();
-
-  const BpeModel& model_;
-  std::vector<CacheEntry> cache_;
-  std::vector<int32_t> symbols_;
-  std::vector<uint32_t> ranks_;
-  std::vector<int32_t> results_;
 };
 
 }  // namespace muster::tokenizer

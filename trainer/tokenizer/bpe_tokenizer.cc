@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <utility>
 
+#include "trainer/tokenizer/bpe_encoder.h"
 #include "trainer/tokenizer/utf8.h"
 
 namespace muster::tokenizer {
@@ -40,6 +42,7 @@ class BpeTokenizer::BpeTextEncoder : public Encoder {
   BpeTextEncoder(const BpeTokenizer& tokenizer, size_t threads)
       : tokenizer_(tokenizer), words_(tokenizer.parts_.model, threads) {
     for (const PreStep& step : tokenizer.parts_.steps) {
+      if (step.rewrite == nullptr && step.prefix.empty() && step.splitter == nullptr) continue;
       stages_.push_back({&step, step.splitter ? step.splitter->Clone() : nullptr, {}});
     }
   }
@@ -104,7 +107,7 @@ class BpeTokenizer::BpeTextEncoder : public Encoder {
   void RunStage(size_t index, std::string_view text, bool first, std::vector<int32_t>& ids) {
     if (text.empty()) return;
     if (index == stages_.size()) {
-      words_.Encode(text, ids);
+      EncodeWords({&text, 1}, text, ids);
       return;
     }
     Stage& stage = stages_[index];
@@ -123,12 +126,36 @@ class BpeTokenizer::BpeTextEncoder : public Encoder {
       RunStage(index + 1, text, first, ids);
       return;
     }
+    if (index + 1 == stages_.size()) {
+      Cut(*stage.splitter, text, ids);
+      return;
+    }
     for (size_t at = 0; at < text.size();) {
       const Piece piece = stage.splitter->Next(text, at);
       if (piece.keep) RunStage(index + 1, text.substr(at, piece.end - at), first && at == 0, ids);
       at = piece.end;
-      if (take_ != nullptr && ids.size() >= kPartIds) (*take_)();
     }
+  }
+
+  // The last stage: its pieces are words.
+  void Cut(Splitter& splitter, std::string_view text, std::vector<int32_t>& ids) {
+    std::array<std::string_view, BpeEncoder::kBatch> words;
+    size_t count = 0;
+    for (size_t at = 0; at < text.size();) {
+      const Piece piece = splitter.Next(text, at);
+      if (piece.keep) words[count++] = text.substr(at, piece.end - at);
+      at = piece.end;
+      if (count < words.size()) continue;
+      EncodeWords(words, text, ids);
+      count = 0;
+    }
+    EncodeWords(std::span(words).first(count), text, ids);
+  }
+
+  void EncodeWords(std::span<const std::string_view> words, std::string_view text,
+                   std::vector<int32_t>& ids) {
+    words_.Encode(words, text.data() + text.size(), take_, ids);
+    if (take_ != nullptr && ids.size() >= kPartIds) (*take_)();
   }
 
   const BpeTokenizer& tokenizer_;

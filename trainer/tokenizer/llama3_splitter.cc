@@ -1,6 +1,8 @@
 #include "trainer/tokenizer/llama3_splitter.h"
 
+#include <bit>
 #include <cstdint>
+#include <cstring>
 
 #include "trainer/tokenizer/unicode_class.h"
 #include "trainer/tokenizer/utf8.h"
@@ -36,6 +38,39 @@ size_t SkipWhile(std::string_view text, size_t at, CharClass kind) {
     at = c.end;
   }
   return at;
+}
+
+bool IsAsciiLetter(char c) {
+  return static_cast<uint8_t>((c | 0x20) - 'a') < 26;
+}
+
+// The end of the ASCII letters from `at` on: eight bytes at a time, as words are short.
+size_t SkipAsciiLetters(std::string_view text, size_t at) {
+  constexpr uint64_t kOnes = 0x0101010101010101;
+  constexpr uint64_t kHighs = 0x80 * kOnes;
+  static_assert(std::endian::native == std::endian::little);
+  for (; at + 8 <= text.size(); at += 8) {
+    uint64_t bytes;
+    std::memcpy(&bytes, text.data() + at, sizeof(bytes));
+    // The high bit of each byte, once it is lower case: at least an 'a', above a 'z'.
+    const uint64_t lower = (bytes | 0x20 * kOnes) & ~kHighs;
+    const uint64_t from_a = lower + (0x80 - 'a') * kOnes;
+    const uint64_t above_z = lower + (0x80 - 'z' - 1) * kOnes;
+    const uint64_t others = ~(from_a & ~above_z & ~bytes) & kHighs;
+    if (others != 0) return at + static_cast<size_t>(std::countr_zero(others)) / 8;
+  }
+  while (at < text.size() && IsAsciiLetter(text[at])) ++at;
+  return at;
+}
+
+size_t SkipLetters(std::string_view text, size_t at) {
+  while (true) {
+    at = SkipAsciiLetters(text, at);
+    if (at == text.size() || static_cast<uint8_t>(text[at]) < 0x80) return at;
+    const Char c = Look(text, at);
+    if (c.kind != CharClass::kLetter) return at;
+    at = c.end;
+  }
 }
 
 size_t SkipLineBreaks(std::string_view text, size_t at) {
@@ -88,13 +123,17 @@ size_t SpaceEnd(std::string_view text, size_t at) {
 }  // namespace
 
 Piece Llama3Splitter::Next(std::string_view text, size_t at) {
+  // Most words of most texts.
+  if (text[at] == ' ' && at + 1 < text.size() && IsAsciiLetter(text[at + 1])) {
+    return {SkipLetters(text, at + 2), true};
+  }
   const Char c = Look(text, at);
   if (c.code == '\'') {
     if (const size_t end = ContractionEnd(text, at)) return {end, true};
   }
   switch (c.kind) {
     case CharClass::kLetter:
-      return {SkipWhile(text, c.end, CharClass::kLetter), true};
+      return {SkipLetters(text, c.end), true};
     case CharClass::kNumber: {
       size_t end = c.end;
       for (int i = 1; i < 3 && end < text.size(); ++i) {
@@ -111,7 +150,7 @@ Piece Llama3Splitter::Next(std::string_view text, size_t at) {
   const bool has_next = c.end < text.size();
   const CharClass next = has_next ? Look(text, c.end).kind : CharClass::kSpace;
   if (next == CharClass::kLetter && !IsLineBreak(c.code)) {
-    return {SkipWhile(text, c.end, CharClass::kLetter), true};
+    return {SkipLetters(text, c.end), true};
   }
   if (c.kind == CharClass::kOther || (c.code == ' ' && next == CharClass::kOther)) {
     return {SkipLineBreaks(text, SkipWhile(text, c.end, CharClass::kOther)), true};

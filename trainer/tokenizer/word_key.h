@@ -1,13 +1,16 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
 
 namespace muster::tokenizer {
 
-// A word of at most kMaxBytes in two registers: equal keys are equal words. Most words of most
-// texts fit.
+// A word of at most kMaxBytes in two registers, filled up with zeros: equal keys are equal words.
+// Most words of most texts fit.
 struct WordKey {
   static constexpr size_t kMaxBytes = 16;
 
@@ -19,24 +22,21 @@ struct WordKey {
 
   // `word` has 1 to kMaxBytes bytes.
   static WordKey Of(std::string_view word) {
-    const auto load = [&word](size_t at, size_t count) {
-      uint64_t value = 0;
-      std::memcpy(&value, word.data() + at, count);
-      return value;
-    };
-    const size_t n = word.size();
+    std::array<char, kMaxBytes> bytes{};
+    std::memcpy(bytes.data(), word.data(), word.size());
+    return OfReadable(bytes.data(), word.size());
+  }
+
+  // The same where kMaxBytes bytes can be read: no branch depends on the size.
+  static WordKey OfReadable(const char* word, size_t size) {
+    static_assert(std::endian::native == std::endian::little);
+    const size_t in_low = std::min<size_t>(size, 8);
     WordKey key;
-    key.size = static_cast<uint32_t>(n);
-    // Two loads that may overlap: together with the size they determine the bytes.
-    if (n >= 8) {
-      key.low = load(0, 8);
-      key.high = load(n - 8, 8);
-    } else if (n >= 4) {
-      key.low = load(0, 4);
-      key.high = load(n - 4, 4);
-    } else {
-      key.low = load(0, 1) | load(n / 2, 1) << 8 | load(n - 1, 1) << 16;
-    }
+    std::memcpy(&key.low, word, 8);
+    std::memcpy(&key.high, word + 8, 8);
+    key.low &= kMasks[in_low];
+    key.high &= kMasks[size - in_low];
+    key.size = static_cast<uint32_t>(size);
     return key;
   }
 
@@ -45,6 +45,13 @@ struct WordKey {
     h = (h ^ (h >> 32) ^ high) * 0xd6e8feb86659fd93U;
     return h ^ (h >> 29);
   }
+
+ private:
+  // The first so many bytes of eight.
+  static constexpr std::array<uint64_t, 9> kMasks = {
+      0,           0xff,         0xffff,         0xffffff,
+      0xffffffff,  0xffffffffff, 0xffffffffffff, 0xffffffffffffff,
+      ~uint64_t{0}};
 };
 
 }  // namespace muster::tokenizer
