@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/utf8.h"
 #include "controller/cli/exit_code.h"
 #include "controller/cli/text.h"
 

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "common/utf8.h"
 #include "controller/cli/exit_code.h"
 #include "controller/cli/text.h"
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "common/utf8.h"
 #include "controller/cli/text.h"
 
 namespace muster::cli {

@@ -8,35 +8,10 @@
 #include <cstring>
 #include <ctime>
 
+#include "common/utf8.h"
+
 namespace muster::cli {
 namespace {
-
-// Length of the valid UTF-8 sequence at the beginning of `s` (not empty); 0 when there is none.
-size_t Utf8Length(std::string_view s) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(s[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  size_t length = 0;
-  unsigned char low = 0x80;
-  unsigned char high = 0xBF;
-  if (lead >= 0xC2 && lead <= 0xDF) {
-    length = 2;
-  } else if (lead >= 0xE0 && lead <= 0xEF) {
-    length = 3;
-    if (lead == 0xE0) low = 0xA0;   // no overlong forms
-    if (lead == 0xED) high = 0x9F;  // no surrogates
-  } else if (lead >= 0xF0 && lead <= 0xF4) {
-    length = 4;
-    if (lead == 0xF0) low = 0x90;
-    if (lead == 0xF4) high = 0x8F;  // nothing above U+10FFFF
-  }
-  if (length == 0 || s.size() < length) return 0;
-  if (byte(1) < low || byte(1) > high) return 0;
-  for (size_t i = 2; i < length; ++i) {
-    if (byte(i) < 0x80 || byte(i) > 0xBF) return 0;
-  }
-  return length;
-}
 
 // Length of the SGR sequence (ESC [ digits and ; m) at the beginning of `s`; 0 when there is none.
 size_t SgrLength(std::string_view s) {
@@ -76,7 +51,7 @@ std::string EscapeForDisplay(std::string_view bytes) {
     } else if (c == '\t' || (c >= 0x20 && c < 0x7F)) {
       out.push_back(bytes[0]);
     } else {
-      const size_t length = Utf8Length(bytes);
+      const size_t length = DecodeUtf8(bytes).length;
       taken = std::max<size_t>(length, 1);
       const std::string_view sequence = bytes.substr(0, taken);
       if (length >= 2 && !IsC1(sequence)) {
@@ -91,26 +66,6 @@ std::string EscapeForDisplay(std::string_view bytes) {
   return out;
 }
 
-bool IsValidUtf8(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const size_t length = Utf8Length(bytes);
-    if (length == 0) return false;
-    bytes.remove_prefix(length);
-  }
-  return true;
-}
-
-std::string ToValidUtf8(std::string_view bytes) {
-  std::string out;
-  out.reserve(bytes.size());
-  while (!bytes.empty()) {
-    const size_t length = Utf8Length(bytes);
-    out.append(length == 0 ? std::string_view("\xEF\xBF\xBD") : bytes.substr(0, length));
-    bytes.remove_prefix(std::max<size_t>(length, 1));
-  }
-  return out;
-}
-
 size_t DisplayWidth(std::string_view utf8) {
   size_t width = 0;
   while (!utf8.empty()) {
@@ -119,7 +74,7 @@ size_t DisplayWidth(std::string_view utf8) {
       continue;
     }
     ++width;
-    utf8.remove_prefix(std::max<size_t>(Utf8Length(utf8), 1));
+    utf8.remove_prefix(std::max<size_t>(DecodeUtf8(utf8).length, 1));
   }
   return width;
 }

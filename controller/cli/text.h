@@ -14,11 +14,6 @@ namespace muster::cli {
 // were). TAB and SGR sequences (ESC [ ... m) stay, with a reset at the end when there were any.
 std::string EscapeForDisplay(std::string_view bytes);
 
-bool IsValidUtf8(std::string_view bytes);
-
-// For JSON: each byte that is not part of valid UTF-8 becomes U+FFFD.
-std::string ToValidUtf8(std::string_view bytes);
-
 // Columns on a terminal: code points, without SGR sequences. East Asian wide characters count one.
 size_t DisplayWidth(std::string_view utf8);
 

@@ -1,6 +1,6 @@
 #include "controller/engine/text.h"
 
-#include <cstdint>
+#include "common/utf8.h"
 
 namespace muster::engine {
 namespace {
@@ -9,31 +9,13 @@ bool IsContinuation(char c) {
   return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
 }
 
-// Length of the well-formed UTF-8 sequence at the start of `text`, or 0. Overlong forms, surrogates
-// and code points above U+10FFFF are not well-formed.
-size_t SequenceLength(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text[0]);
-  if (lead < 0x80) return 1;
-  const size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if (!IsContinuation(text[i])) return 0;
-  }
-  const auto second = static_cast<unsigned char>(text[1]);
-  if (lead == 0xe0 && second < 0xa0) return 0;
-  if (lead == 0xed && second > 0x9f) return 0;
-  if (lead == 0xf0 && second < 0x90) return 0;
-  if (lead == 0xf4 && second > 0x8f) return 0;
-  return length;
-}
-
 }  // namespace
 
 std::string Printable(std::string_view bytes) {
   std::string text;
   text.reserve(bytes.size());
   while (!bytes.empty()) {
-    const size_t length = SequenceLength(bytes);
+    const size_t length = DecodeUtf8(bytes).length;
     const auto first = static_cast<unsigned char>(bytes[0]);
     const bool control = (first < 0x20 && first != '\n') || first == 0x7f;
     if (length == 0 || control) {

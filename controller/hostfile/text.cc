@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "common/utf8.h"
+
 namespace muster::hostfile {
 namespace {
 
@@ -12,29 +14,6 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 bool IsBlank(char c) {
   return c == ' ' || c == '\t';
-}
-
-// The character that starts at text[0], or nothing if that is not UTF-8.
-std::optional<uint32_t> DecodeUtf8(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  size_t length = 0;
-  uint32_t value = 0;
-  if ((byte(0) & 0xE0) == 0xC0) {
-    length = 2;
-    value = byte(0) & 0x1F;
-  } else if ((byte(0) & 0xF0) == 0xE0) {
-    length = 3;
-    value = byte(0) & 0x0F;
-  } else if ((byte(0) & 0xF8) == 0xF0) {
-    length = 4;
-    value = byte(0) & 0x07;
-  }
-  if (length == 0 || text.size() < length) return std::nullopt;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return std::nullopt;
-    value = value << 6 | (byte(i) & 0x3F);
-  }
-  return value;
 }
 
 struct NamedRange {
@@ -112,27 +91,28 @@ absl::Status CheckAscii(std::string_view text) {
                                 [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
   if (at == text.end()) return absl::OkStatus();
   const auto offset = static_cast<size_t>(at - text.begin());
-  const std::optional<uint32_t> character = DecodeUtf8(text.substr(offset));
-  if (!character) {
+  const Utf8Character character = DecodeUtf8(text.substr(offset));
+  if (character.length == 0) {
     return absl::InvalidArgumentError(
         fmt::format("byte 0x{:02X} at byte {} is not ASCII; only comments may hold other text",
                     static_cast<unsigned char>(text[offset]), offset + 1));
   }
   for (const NamedRange& known : kKnownCharacters) {
-    if (*character >= known.first && *character <= known.last) {
+    if (character.code_point >= known.first && character.code_point <= known.last) {
       return absl::InvalidArgumentError(fmt::format("{} (U+{:04X}) at byte {}: retype it in ASCII",
-                                                    known.name, *character, offset + 1));
+                                                    known.name, character.code_point, offset + 1));
     }
   }
   const std::vector<std::string_view> before = SplitWords(text.substr(0, offset));
   const bool in_first_word = before.empty() || (before.size() == 1 && !IsBlank(text[offset - 1]));
   if (in_first_word) {
-    return absl::InvalidArgumentError(fmt::format(
-        "non-ASCII host name (U+{:04X} at byte {}): write its xn-- form", *character, offset + 1));
+    return absl::InvalidArgumentError(
+        fmt::format("non-ASCII host name (U+{:04X} at byte {}): write its xn-- form",
+                    character.code_point, offset + 1));
   }
   return absl::InvalidArgumentError(
       fmt::format("non-ASCII character U+{:04X} at byte {}; only comments may hold other text",
-                  *character, offset + 1));
+                  character.code_point, offset + 1));
 }
 
 std::vector<std::string_view> SplitWords(std::string_view text) {

@@ -45,5 +45,8 @@ std::string ToJson(const v1::Plan& plan, const Forecast& forecast,
 
 // `word` as a POSIX shell would need it typed; other bytes are kept.
 std::string ShellQuoted(const std::string& word);
+// The same for the eyes: control characters and bytes that are not UTF-8 are written as the $'...'
+// of bash and zsh, so that a terminal finds nothing to obey and the text can still be typed.
+std::string ShownQuoted(const std::string& word);
 
 }  // namespace muster::plan

@@ -103,7 +103,7 @@ std::string Variables(const v1::JobSpec& job, const v1::RankSpec& spec) {
         std::any_of(job.secrets().begin(), job.secrets().end(),
                     [&](const v1::EnvVar& s) { return s.name() == variable.name(); });
     out += fmt::format("env      {}={}\n", variable.name(),
-                       secret ? "****" : ShellQuoted(variable.value()));
+                       secret ? "****" : ShownQuoted(variable.value()));
   }
   return out;
 }
@@ -151,10 +151,10 @@ std::string RenderRank(const v1::Plan& plan, const v1::JobSpec& job, const v1::R
       out += fmt::format("group    {}: ranks {}\n", info.name, RankList(group));
     }
   }
-  out += fmt::format("folder   {}\n", ShellQuoted(spec.working_dir()));
+  out += fmt::format("folder   {}\n", ShownQuoted(spec.working_dir()));
   out += Variables(job, spec);
   std::vector<std::string> words;
-  for (const std::string& word : spec.argv()) words.push_back(ShellQuoted(word));
+  for (const std::string& word : spec.argv()) words.push_back(ShownQuoted(word));
   return out + fmt::format("command  {}\n", absl::StrJoin(words, " "));
 }
 

@@ -1,10 +1,12 @@
 #include <absl/strings/ascii.h>
+#include <absl/strings/escaping.h>
 #include <absl/strings/str_join.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "common/utf8.h"
 #include "controller/plan/groups.h"
 #include "controller/plan/rank_table.h"
 #include "controller/plan/render.h"
@@ -78,14 +80,21 @@ std::string ShellQuoted(const std::string& word) {
   return out + "'";
 }
 
+std::string ShownQuoted(const std::string& word) {
+  const bool text = IsValidUtf8(word) && std::none_of(word.begin(), word.end(), [](char c) {
+                      return absl::ascii_iscntrl(static_cast<unsigned char>(c));
+                    });
+  return text ? ShellQuoted(word) : "$'" + absl::CHexEscape(word) + "'";
+}
+
 std::string RenderText(const v1::Plan& plan, RankRows rows) {
   std::vector<std::string> words;
-  for (const std::string& word : plan.argv()) words.push_back(ShellQuoted(word));
+  for (const std::string& word : plan.argv()) words.push_back(ShownQuoted(word));
   std::string out = fmt::format("job      {}\nsizes    {}\n{}command  {}\n", plan.name(),
                                 absl::StrJoin(plan.arithmetic(), "; "), BubbleLine(plan),
                                 absl::StrJoin(words, " "));
   for (const v1::EnvVar& variable : plan.env()) {
-    out += fmt::format("env      {}={}\n", variable.name(), ShellQuoted(variable.value()));
+    out += fmt::format("env      {}={}\n", variable.name(), ShownQuoted(variable.value()));
   }
   out += fmt::format("head     {}\n\n", plan.nodes(0).data_addr());
   if (rows == RankRows::kFolded && plan.world() > kFoldAbove) {

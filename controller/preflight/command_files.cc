@@ -5,6 +5,7 @@
 #include <array>
 #include <string_view>
 
+#include "common/utf8.h"
 #include "controller/preflight/probe_plan.h"
 
 namespace muster::preflight {
@@ -64,26 +65,6 @@ bool IsOutputFlag(std::string_view flag) {
   });
 }
 
-// A probe takes only text; paths of other bytes are left to the ranks.
-bool IsUtf8(std::string_view text) {
-  while (!text.empty()) {
-    const auto lead = static_cast<unsigned char>(text[0]);
-    const size_t length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-    if ((lead >= 0x80 && lead < 0xc2) || lead > 0xf4 || text.size() < length) return false;
-    for (size_t i = 1; i < length; ++i) {
-      if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return false;
-    }
-    // Overlong forms, surrogates, beyond U+10FFFF.
-    const auto second = static_cast<unsigned char>(length > 1 ? text[1] : 0);
-    if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) ||
-        (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f)) {
-      return false;
-    }
-    text.remove_prefix(length);
-  }
-  return true;
-}
-
 // A word that may well be a path: no number, no URL, no list.
 bool LooksLikeFile(const std::string& word) {
   double number = 0;
@@ -127,7 +108,7 @@ class Collector {
 
   void Take(const Word& word, bool trainer) {
     double weight = 0;
-    if (word.text.empty() || HasTemplate(word.text) || !IsUtf8(word.text)) return;
+    if (word.text.empty() || HasTemplate(word.text) || !IsValidUtf8(word.text)) return;
     if (Contains(kPrefixFlags, word.flag)) {
       if (absl::SimpleAtod(word.text, &weight)) return;
       for (const char* suffix : {".bin", ".idx"}) Add(word.text + suffix, trainer);
@@ -185,7 +166,7 @@ CommandFiles FilesOf(const v1::JobSpec& spec, const v1::Plan& plan) {
       begin += TakesValue(plan.argv(begin)) ? 2 : 1;
     }
     const bool script = begin < plan.argv_size() && !plan.argv(begin).starts_with("-");
-    if (script && !HasTemplate(plan.argv(begin)) && IsUtf8(plan.argv(begin)))
+    if (script && !HasTemplate(plan.argv(begin)) && IsValidUtf8(plan.argv(begin)))
       collector.Add(plan.argv(begin), true);
     begin += script ? 1 : 2;
   }

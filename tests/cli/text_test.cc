@@ -4,6 +4,8 @@
 
 #include <random>
 
+#include "common/utf8.h"
+
 namespace muster::cli {
 namespace {
 

@@ -29,7 +29,7 @@ TEST(RenderText, ShowsThePlan) {
       "job      train\n"
       "sizes    4 GPUs / (TP 1 x PP 2 x CP 1) = DP 2; GBS = MBS 1 x 4 x DP 2 = 8\n"
       "bubble   (PP 2 - 1) / (VP 1 x 4 + PP 2 - 1) = 20.0 % of a step\n"
-      "command  ./train 'a b' 'it'\\''s' '{\"x\":1}' '\xFF'\n"
+      "command  ./train 'a b' 'it'\\''s' '{\"x\":1}' $'\\xff'\n"
       "env      MODE='fast lane'\n"
       "head     10.1.0.1\n"
       "\n"
@@ -74,6 +74,12 @@ TEST(RenderJson, IsReadable) {
 TEST(Render, SecretsAreAbsent) {
   EXPECT_THAT(RenderText(SomePlan()) + ToJson(SomePlan()), Not(HasSubstr("hunter2")));
   EXPECT_THAT(RenderText(SomePlan()) + ToJson(SomePlan()), Not(HasSubstr("TOKEN")));
+}
+
+TEST(ShownQuoted, HasNothingThatATerminalObeys) {
+  EXPECT_EQ(ShownQuoted("caf\xc3\xa9 x"), "'caf\xc3\xa9 x'");
+  EXPECT_EQ(ShownQuoted("a\x1b[2Jb'\n"), "$'a\\x1b[2Jb\\'\\n'");
+  EXPECT_EQ(ShownQuoted("\xff"), "$'\\xff'");
 }
 
 TEST(ShellQuoted, QuotesWhatAShellWouldChange) {

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "tests/worker/worker_testing.h"
-#include "worker/ranks/utf8.h"
 
 namespace muster::ranks {
 namespace {
@@ -111,16 +110,6 @@ TEST(Refusal, RanksCannotChange) {
   EXPECT_EQ(Refusal(Prepare(Id("1"), {"x"}, 1), &record, kOwner), "");
   EXPECT_EQ(Refusal(Prepare(Id("1"), {"x"}, 2), &record, kOwner),
             "the ranks of an attempt cannot change");
-}
-
-TEST(ToUtf8, KeepsTheValidAndReplacesTheRest) {
-  EXPECT_EQ(ToUtf8("plain"), "plain");
-  EXPECT_EQ(ToUtf8("\xc3\xa9\xe2\x82\xac\xf0\x9f\x9a\x80"), "\xc3\xa9\xe2\x82\xac\xf0\x9f\x9a\x80");
-  EXPECT_EQ(ToUtf8("a\xff\xfe z"), "a?? z");
-  EXPECT_EQ(ToUtf8("\xc0\x80"), "??");            // overlong
-  EXPECT_EQ(ToUtf8("\xed\xa0\x80"), "???");       // surrogate
-  EXPECT_EQ(ToUtf8("\xf4\x90\x80\x80"), "????");  // beyond U+10FFFF
-  EXPECT_EQ(ToUtf8("\xe2\x82"), "??");            // cut
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ TEST_F(SweeperTest, MarkerMustBeWhole) {
   proc_.Add(14, 1, 'S', std::string(kMarker));  // last, without its NUL
   EXPECT_THAT(Found(), ElementsAre(10, 14));
   EXPECT_EQ(result_.processes[0].rank, 3u);
-  EXPECT_EQ(result_.processes[0].command, "cmd ?");
+  EXPECT_EQ(result_.processes[0].command, "cmd \xEF\xBF\xBD");
   EXPECT_EQ(result_.processes[0].wait_channel, "do_wait");
   EXPECT_FALSE(result_.processes[0].in_shim_tree);
   EXPECT_EQ(result_.processes[1].rank, std::nullopt);

@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "common/utf8.h"
 #include "worker/facts/port.h"
-#include "worker/ranks/utf8.h"
 
 namespace muster::worker {
 namespace {
@@ -58,7 +58,7 @@ void Prober::HoldPort(const v1::Probe& probe, const std::string& attempt, v1::Pr
   facts::HeldPort port = facts::HoldPort(
       probe.port_address(), {probe.port(), probe.first_port(), probe.last_port()}, proc_);
   if (!port.socket) {
-    result.set_port_error(ranks::ToUtf8(port.error));
+    result.set_port_error(ToValidUtf8(port.error));
     return;
   }
   result.set_port(port.port);

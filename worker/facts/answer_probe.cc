@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/utf8.h"
 #include "worker/facts/devices.h"
 #include "worker/facts/files.h"
 #include "worker/facts/kernel_log.h"
@@ -16,7 +17,6 @@
 #include "worker/facts/python.h"
 #include "worker/facts/questions.h"
 #include "worker/facts/rdma.h"
-#include "worker/ranks/utf8.h"
 
 namespace muster::facts {
 namespace {
@@ -208,10 +208,10 @@ void MakeUtf8(google::protobuf::Message& message) {
       } else if (field->type() == google::protobuf::FieldDescriptor::TYPE_STRING) {
         if (field->is_repeated()) {
           reflection->SetRepeatedString(
-              &message, field, i, ranks::ToUtf8(reflection->GetRepeatedString(message, field, i)));
+              &message, field, i, ToValidUtf8(reflection->GetRepeatedString(message, field, i)));
         } else {
           reflection->SetString(&message, field,
-                                ranks::ToUtf8(reflection->GetString(message, field)));
+                                ToValidUtf8(reflection->GetString(message, field)));
         }
       }
     }

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "common/utf8.h"
 #include "worker/ranks/reconcile.h"
-#include "worker/ranks/utf8.h"
 
 namespace muster::ranks {
 namespace {
@@ -103,7 +103,7 @@ void AttemptMachine::OnStatus(uint32_t number, const shim::ShimStatus& status) {
   if (status.streams[0].lost + status.streams[1].lost + status.streams[2].lost > 0) {
     lost_bytes_[number] =
         std::to_string(status.streams[0].lost + status.streams[1].lost + status.streams[2].lost) +
-        " bytes of output lost: " + ToUtf8(status.lost_error);
+        " bytes of output lost: " + ToValidUtf8(status.lost_error);
   }
   rank->set_pid(static_cast<uint32_t>(status.rank_pid));
   rank->set_started_ns(status.started_ns);
@@ -141,7 +141,7 @@ void AttemptMachine::TakeExit(v1::RankStatus& rank, const shim::ShimStatus& stat
       status.kill_sent || (record_.phase() == worker::END_PHASE_KILL && status.signal == SIGKILL);
   const bool ours = status.term_sent || killed;
   rank.set_state(ours ? v1::RANK_STATE_KILLED : v1::RANK_STATE_EXITED);
-  rank.set_error(ToUtf8(status.error));
+  rank.set_error(ToValidUtf8(status.error));
   v1::RankExit* exit = rank.mutable_exit();
   exit->set_code(status.exit_code);
   exit->set_signal(status.signal);

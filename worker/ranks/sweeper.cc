@@ -9,7 +9,7 @@
 #include <set>
 
 #include "common/unique_fd.h"
-#include "worker/ranks/utf8.h"
+#include "common/utf8.h"
 
 namespace muster::ranks {
 namespace {
@@ -79,8 +79,8 @@ ScanResult FindLeftovers(const facts::ProcReader& proc, const SweepTarget& targe
     leftover.start_ticks = stat->start_ticks;
     leftover.uid = proc.Uid(pid).value_or(own_uid);
     leftover.state = stat->state;
-    leftover.command = ToUtf8(proc.Command(pid));
-    leftover.wait_channel = ToUtf8(proc.WaitChannel(pid));
+    leftover.command = ToValidUtf8(proc.Command(pid));
+    leftover.wait_channel = ToValidUtf8(proc.WaitChannel(pid));
     leftover.in_shim_tree = tree != in_tree.end();
     if (leftover.in_shim_tree) {
       leftover.rank = tree->second;
