@@ -8,6 +8,7 @@
 
 #include "common/status.h"
 #include "common/suggest.h"
+#include "controller/nodes/remote_command.h"
 
 namespace muster::nodes {
 namespace {
@@ -40,11 +41,10 @@ std::optional<Placeholder> FindPlaceholder(const std::string& word, size_t from)
   return std::nullopt;
 }
 
-absl::StatusOr<std::string> ValueOf(const std::string& name, const v1::Host& host,
-                                    const RemoteCommand& remote) {
+absl::StatusOr<std::string> ValueOf(const std::string& name, const v1::Host& host) {
   if (name == "host") return host.host();
   if (name == "addr") return host.has_addr() ? host.addr() : host.host();
-  if (name == "command") return RemoteLine(remote);
+  if (name == "command") return RemoteLine();
   if (name == "user" && host.has_user()) return host.user();
   if (name == "port" && host.has_port()) return std::to_string(host.port());
   return absl::InvalidArgumentError("the template has {" + name + "}, but the hostfile gives no " +
@@ -117,8 +117,7 @@ absl::Status CheckTemplate(const std::vector<std::string>& words) {
 }
 
 absl::StatusOr<std::vector<std::string>> FillTemplate(const std::vector<std::string>& words,
-                                                      const v1::Host& host,
-                                                      const RemoteCommand& remote) {
+                                                      const v1::Host& host) {
   std::vector<std::string> out;
   bool has_command = false;
   for (const std::string& word : words) {
@@ -131,20 +130,20 @@ absl::StatusOr<std::vector<std::string>> FillTemplate(const std::vector<std::str
         filled += word.substr(found->begin, found->end - found->begin);
         continue;
       }
-      MUSTER_ASSIGN_OR_RETURN(const std::string value, ValueOf(found->name, host, remote));
+      MUSTER_ASSIGN_OR_RETURN(const std::string value, ValueOf(found->name, host));
       filled += value;
       has_command = has_command || found->name == "command";
     }
     out.push_back(filled + word.substr(from));
   }
   if (!has_command) {
-    for (std::string& word : RemoteWords(remote)) out.push_back(std::move(word));
+    for (std::string& word : RemoteWords()) out.push_back(std::move(word));
   }
   return out;
 }
 
 std::vector<std::string> OpensshWords(const std::vector<std::string>& extra, const v1::Host& host,
-                                      int connect_timeout_s, const RemoteCommand& remote) {
+                                      int connect_timeout_s) {
   // ssh takes the first value of an option that it hears.
   std::vector<std::string> words = {"ssh", "-o", "BatchMode=yes", "-T"};
   words.insert(words.end(), extra.begin(), extra.end());
@@ -156,7 +155,7 @@ std::vector<std::string> OpensshWords(const std::vector<std::string>& extra, con
         std::string("ClearAllForwardings=yes"), std::string("RemoteCommand=none")}) {
     words.insert(words.end(), {"-o", option});
   }
-  words.insert(words.end(), {"--", host.host(), RemoteLine(remote)});
+  words.insert(words.end(), {"--", host.host(), RemoteLine()});
   return words;
 }
 

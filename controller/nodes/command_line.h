@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "controller/nodes/remote_command.h"
 #include "muster/v1/job.pb.h"
 
 // The programs that carry a connection to a host: their command lines. Pure.
@@ -25,12 +24,11 @@ absl::Status CheckTemplate(const std::vector<std::string>& words);
 // the hostfile has them); {command} is the whole remote command in one word for a program that
 // gives it to a shell; without it the remote command's words are appended.
 absl::StatusOr<std::vector<std::string>> FillTemplate(const std::vector<std::string>& words,
-                                                      const v1::Host& host,
-                                                      const RemoteCommand& remote);
+                                                      const v1::Host& host);
 
 // The user's own ssh program: never asks anything, gives up in `connect_timeout_s`. `extra` options
 // come before ours, so they win.
 std::vector<std::string> OpensshWords(const std::vector<std::string>& extra, const v1::Host& host,
-                                      int connect_timeout_s, const RemoteCommand& remote);
+                                      int connect_timeout_s);
 
 }  // namespace muster::nodes

@@ -14,9 +14,9 @@
 #include "controller/nodes/dial.h"
 #include "controller/nodes/dial_command.h"
 #include "controller/nodes/dial_gate.h"
-#include "controller/nodes/remote_command.h"
 #include "controller/nodes/stream_link.h"
 #include "controller/nodes/transport.h"
+#include "controller/nodes/worker_programs.h"
 
 namespace muster::nodes {
 namespace {
@@ -47,6 +47,7 @@ class LinkFactoryImpl : public LinkFactory {
         gate_(std::make_shared<DialGate>(options_.parallel_commands)) {
     if (options_.musterd.empty()) options_.musterd = ProgramBeside("musterd");
     if (options_.state_parent.empty()) options_.state_parent = DefaultStateParent();
+    programs_ = std::make_shared<WorkerPrograms>(options_.musterd);
   }
 
   absl::StatusOr<std::unique_ptr<NodeLink>> Make(const v1::Host& host,
@@ -65,12 +66,12 @@ class LinkFactoryImpl : public LinkFactory {
         place = endpoint.HostPort();
         break;
       case Endpoint::Kind::kOpenssh:
-        dialer = CommandDialer(OpensshWords(endpoint.words, host, SshTimeout(), Remote(host)));
+        dialer = CommandDialer(endpoint.host, OpensshWords(endpoint.words, host, SshTimeout()));
         break;
       case Endpoint::Kind::kCommand: {
-        auto words = FillTemplate(endpoint.words, host, Remote(host));
+        auto words = FillTemplate(endpoint.words, host);
         if (!words.ok()) return Annotate(words.status(), place);
-        dialer = CommandDialer(*std::move(words));
+        dialer = CommandDialer(endpoint.host, *std::move(words));
         break;
       }
     }
@@ -79,10 +80,6 @@ class LinkFactoryImpl : public LinkFactory {
   }
 
  private:
-  RemoteCommand Remote(const v1::Host& host) const {
-    return {.musterd = options_.musterd, .name = NodeName(host.host())};
-  }
-
   // ssh gives up before anybody who waits for it, so that it can say why.
   int SshTimeout() const {
     const auto limit = std::chrono::duration_cast<std::chrono::seconds>(options_.command_timeout);
@@ -110,8 +107,9 @@ class LinkFactoryImpl : public LinkFactory {
     };
   }
 
-  StreamLink::Dialer CommandDialer(std::vector<std::string> words) const {
-    const ReachOptions reach = {.timeout = options_.command_timeout, .musterd = options_.musterd};
+  StreamLink::Dialer CommandDialer(const std::string& host, std::vector<std::string> words) const {
+    const ReachOptions reach = {
+        .timeout = options_.command_timeout, .name = NodeName(host), .programs = programs_};
     return [words = std::move(words), reach,
             gate = gate_](const StopSignal& stop) -> absl::StatusOr<Connection> {
       const DialGate::Place place = gate->Enter(stop);
@@ -122,6 +120,7 @@ class LinkFactoryImpl : public LinkFactory {
 
   LinkOptions options_;
   const std::shared_ptr<DialGate> gate_;
+  std::shared_ptr<WorkerPrograms> programs_;
 };
 
 }  // namespace

@@ -1,37 +1,26 @@
 #include "controller/nodes/remote_command.h"
 
-#include <string_view>
+#include <algorithm>
 
 namespace muster::nodes {
 namespace {
 
-// No ' ! \ or line break: see RemoteLine.
-constexpr char kScript[] =
-    "for p in \"$1\" musterd; do m=$(command -v \"$p\") && exec \"$m\" bridge --name \"$2\"; done; "
-    "echo \"musterd is neither $1 nor in PATH=$PATH\" >&2; exit 127";
-
-std::string Quote(std::string_view word) {
-  std::string out = "'";
-  for (const char c : word) {
-    if (c == '\'') {
-      out += "'\\''";
-    } else {
-      out += c;
-    }
-  }
-  return out + "'";
-}
+// `read` takes no byte too many, and what `head` takes too many is not there yet: all that comes
+// after the script is asked for by it. No ' ! \ or line break: see RemoteLine.
+constexpr char kReader[] = "read -r n && eval \"$(head -n \"$n\")\"";
 
 }  // namespace
 
-std::vector<std::string> RemoteWords(const RemoteCommand& command) {
-  return {"/bin/sh", "-c", kScript, "sh", command.musterd, command.name};
+std::vector<std::string> RemoteWords() {
+  return {"/bin/sh", "-c", kReader};
 }
 
-std::string RemoteLine(const RemoteCommand& command) {
-  const bool safe = command.musterd.find_first_of("!\\\n\r") == std::string::npos;
-  std::string line = "exec /bin/sh -c " + Quote(kScript) + " sh ";
-  return line + Quote(safe ? command.musterd : "musterd") + " " + Quote(command.name);
+std::string RemoteLine() {
+  return "exec /bin/sh -c '" + std::string(kReader) + "'";
+}
+
+std::string ForRemote(const std::string& script) {
+  return std::to_string(std::count(script.begin(), script.end(), '\n')) + "\n" + script;
 }
 
 }  // namespace muster::nodes

@@ -30,8 +30,13 @@ class DialCommandTest : public testing::Test {
  protected:
   absl::StatusOr<Connection> Dial(const std::string& script,
                                   milliseconds timeout = milliseconds(20'000)) {
-    return DialCommand({"sh", "-c", script}, {.timeout = timeout, .musterd = "/opt/musterd"},
+    return DialCommand({"sh", "-c", "read n; head -n $n >/dev/null; " + script}, Options(timeout),
                        stop_);
+  }
+  static ReachOptions Options(milliseconds timeout = milliseconds(20'000)) {
+    return {.timeout = timeout,
+            .name = "n1",
+            .programs = std::make_shared<WorkerPrograms>("/opt/no/musterd")};
   }
   std::string Error(const std::string& script) {
     const auto connection = Dial(script);
@@ -75,7 +80,7 @@ TEST_F(DialCommandTest, BytesGoBothWays) {
 }
 
 TEST_F(DialCommandTest, AMissingProgram) {
-  const auto connection = DialCommand({"/no/such/ssh", "n1"}, {.musterd = "/opt/musterd"}, stop_);
+  const auto connection = DialCommand({"/no/such/ssh", "n1"}, Options(), stop_);
   EXPECT_EQ(connection.status().ToString(),
             "FAILED_PRECONDITION: start /no/such/ssh: No such file or directory");
 }
@@ -108,9 +113,9 @@ TEST_F(DialCommandTest, WhatNoOtherTryWillMend) {
   EXPECT_THAT(Error("echo 'ssh: Could not resolve hostname n1: Temporary failure in name "
                     "resolution' >&2; exit 255"),
               HasSubstr("UNAVAILABLE"));
-  EXPECT_THAT(Error("echo 'musterd is neither /opt/musterd nor in PATH=/bin' >&2; exit 127"),
-              testing::AllOf(HasSubstr("FAILED_PRECONDITION"),
-                             HasSubstr("copy musterd and muster-shim to /opt there")));
+  EXPECT_THAT(Error("echo 'sh: head: not found' >&2; exit 127"), HasSubstr("FAILED_PRECONDITION"));
+  EXPECT_THAT(Error("echo 'muster: no folder on this host can take the worker' >&2; exit 3"),
+              HasSubstr("FAILED_PRECONDITION"));
   EXPECT_THAT(Error("echo 'musterd: state folder x belongs to uid 3' >&2; exit 2"),
               HasSubstr("FAILED_PRECONDITION"));
 }

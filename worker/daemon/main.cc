@@ -8,10 +8,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "common/log.h"
+#include "common/sha256.h"
 #include "common/unique_fd.h"
 #include "common/version.h"
 #include "worker/daemon/bridge.h"
@@ -45,6 +47,21 @@ std::string ShimBeside() {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
   return (self.parent_path() / "muster-shim").string();
+}
+
+// Which build this is: what a controller compares with its own.
+int PrintChecksum(const std::string& shim) {
+  muster::Sha256Stream sum;
+  std::vector<char> buffer(1 << 20);
+  for (const std::string& path : {shim, std::string("/proc/self/exe")}) {
+    std::ifstream in(path, std::ios::binary);
+    if (!in) return Fail("read " + path + ": " + std::strerror(errno));
+    while (in.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || in.gcount() > 0) {
+      sum.Add({buffer.data(), static_cast<size_t>(in.gcount())});
+    }
+  }
+  std::printf("%s\n", muster::ToHex(sum.Finish()).c_str());
+  return 0;
 }
 
 // Three descriptors a rank, so the usual soft limit of 1024 would not do.
@@ -94,6 +111,7 @@ int main(int argc, char** argv) {
   if (access(shim.c_str(), X_OK) != 0) {
     return Fail(shim + ": " + std::strerror(errno) + "; it must lie beside musterd");
   }
+  if (options->checksum) return PrintChecksum(shim);
   if (options->bridge) {
     const absl::Status ended = muster::worker::RunBridge(*options);
     return ended.ok() ? 0 : Fail("bridge: " + std::string(ended.message()));

@@ -69,14 +69,15 @@ const char kHelp[] =
     "  --fake-devices N     report N devices that do not exist, for tests and demos\n"
     "  --foreground         stay in the foreground and log to stderr (default)\n"
     "  --background         return once the daemon listens; it logs to <state folder>/musterd.log\n"
+    "  --checksum           print the SHA-256 of muster-shim and this program together\n"
     "  --version            print the version (with --json: as JSON)\n"
     "  --help               print this text\n";
 
 absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& words) {
   static const std::vector<std::string> kWithValue = {"--name", "--listen", "--state-dir",
                                                       "--idle-exit", "--fake-devices"};
-  static const std::vector<std::string> kBare = {"--foreground", "--background", "--version",
-                                                 "--json", "--help"};
+  static const std::vector<std::string> kBare = {"--foreground", "--background", "--checksum",
+                                                 "--version",    "--json",       "--help"};
   static const std::vector<std::string> kNotForBridge = {"--listen", "--fake-devices",
                                                          "--background", "--foreground"};
   Options options;
@@ -105,6 +106,7 @@ absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& words) {
       if (has_value) return Invalid(word + ": takes no value");
       if (word == "--background") options.background = true;
       if (word == "--foreground") options.background = false;
+      if (word == "--checksum") options.checksum = true;
       if (word == "--version") options.version = true;
       if (word == "--json") options.json = true;
       if (word == "--help") options.help = true;

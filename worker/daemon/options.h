@@ -17,6 +17,7 @@ struct Options {
   uint32_t fake_devices = 0;
   bool bridge = false;  // `musterd bridge`
   bool background = false;
+  bool checksum = false;
   bool version = false;
   bool json = false;
   bool help = false;
