@@ -148,7 +148,7 @@ void AddJobFlags(CLI::App* app, JobFlags* flags) {
                "Ports that firewalls leave open: for MASTER_PORT and for the checks")
       ->group(preflight);
   ParsedOption(app, "--check-timeout", &flags->check_timeout, ParseCheckTimeout, "TIME",
-               "For a host's hello, and again for its answer (default: 10s and 20s)")
+               "For a host's hello, and again for its answer (default: 20s for each)")
       ->group(preflight);
 }
 

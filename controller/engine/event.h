@@ -51,6 +51,10 @@ struct LinkLost {
   std::string host;
   absl::Status why;  // InvalidArgument: this link can't be made at all
 };
+// The worker is being pushed to this host; LinkUp or LinkLost follows.
+struct PushBegan {
+  std::string host;
+};
 struct ProbeAnswered {
   std::string host;
   v1::ProbeResult result;
@@ -87,8 +91,8 @@ struct Recovered {
 
 struct Event {
   int64_t time_ns = 0;  // controller's CLOCK_REALTIME when it happened
-  std::variant<Submitted, CheckRequested, LinkUp, LinkLost, ProbeAnswered, NodeObserved, TimerFired,
-               StopRequested, LogsComplete, InternalError, Remark, Recovered>
+  std::variant<Submitted, CheckRequested, LinkUp, LinkLost, PushBegan, ProbeAnswered, NodeObserved,
+               TimerFired, StopRequested, LogsComplete, InternalError, Remark, Recovered>
       what;
 };
 

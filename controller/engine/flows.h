@@ -31,6 +31,8 @@ void OnProbeAnswered(Context& c, const ProbeAnswered& event);
 // Goes on without the hosts that did not say hello, or not answer, in time: the others are asked
 // and compared all the same, so that one run names everything that is to be mended.
 void OnChecksTimeout(Context& c, JobRun& job, TimerKind kind);
+// The worker is being pushed to a host: it has come forward.
+void OnPushBegan(Context& c, const PushBegan& event);
 // The link to a host of a job in planning or preflight came up, or broke.
 void OnLinkUpInChecks(Context& c, JobRun& job, NodeRun& node);
 void OnLinkLostInChecks(Context& c, JobRun& job, NodeRun& node, const absl::Status& why,

@@ -1,6 +1,7 @@
 #include <absl/strings/str_cat.h>
 
 #include <string>
+#include <utility>
 
 #include "controller/engine/flows.h"
 #include "controller/engine/text.h"
@@ -41,6 +42,7 @@ void OnLinkUp(Context& c, const LinkUp& event) {
     return;
   link.hello = event.hello;
   link.error.clear();
+  const bool pushed = std::exchange(link.pushing, false);
   for (auto& [id, job] : c.state().jobs) {
     const auto index = FindNode(job, event.host);
     if (job.forgotten || !index) continue;
@@ -50,6 +52,7 @@ void OnLinkUp(Context& c, const LinkUp& event) {
         break;
       case v1::JOB_STATE_PLANNING:
       case v1::JOB_STATE_PREFLIGHT:
+        if (pushed) ++job.pushes.done;
         OnLinkUpInChecks(c, job, node);
         break;
       default:
@@ -74,6 +77,7 @@ void OnLinkLost(Context& c, const LinkLost& event) {
   Link& link = found->second;
   const bool was_up = link.state == v1::LINK_STATE_UP;
   const std::string error = Printable(std::string(event.why.message()));
+  const bool pushed = std::exchange(link.pushing, false);
   if (!c.MoveLink(link, LinkInput::kLost, error)) return;
   link.error = error;
   for (auto& [id, job] : c.state().jobs) {
@@ -83,6 +87,7 @@ void OnLinkLost(Context& c, const LinkLost& event) {
     node.reached =
         node.reached && job.state != v1::JOB_STATE_PREPARING;  // asked again when it is back
     if (job.state == v1::JOB_STATE_PLANNING || job.state == v1::JOB_STATE_PREFLIGHT) {
+      if (pushed) --job.pushes.begun;  // begun anew when it asks again
       OnLinkLostInChecks(c, job, node, event.why, was_up);
     } else if (job.state != v1::JOB_STATE_QUEUED) {
       LostDuringRun(c, job, node, event.why, was_up);

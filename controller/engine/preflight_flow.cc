@@ -135,6 +135,31 @@ void Compare(Context& c, JobRun& job) {
   }
 }
 
+// A host came forward: the others get their time anew. Hundreds may log in one after the other.
+void ExtendConnect(Context& c, JobRun& job) {
+  if (job.probing || job.spec.has_check_timeout()) return;
+  c.StartTimer(job, TimerKind::kConnect, ConnectTimeout(c, job));
+}
+
+// Counts the pushes of the worker, at most once a second and when all hosts are there.
+void SayPushes(Context& c, JobRun& job) {
+  constexpr int64_t kPause = 1'000'000'000;
+  Pushes& pushes = job.pushes;
+  if (pushes.begun == 0 || job.check_only) return;
+  const bool all = AllConnected(c, job);
+  if (!all && c.now_ns() - pushes.said_ns < kPause) return;
+  pushes.said_ns = c.now_ns();
+  if (all) {
+    c.Emit(job, "note",
+           absl::StrCat("pushed the worker to ", pushes.done, " of ", job.nodes.size(), " nodes"));
+    pushes = {};
+  } else {
+    c.Emit(
+        job, "note",
+        absl::StrCat("pushing the worker to nodes that lack it: ", pushes.done, "/", pushes.begun));
+  }
+}
+
 // An attempt that was stopped too late on a node that is back: its end comes first.
 bool WaitsForOldRanks(const Context& c, const JobRun& job) {
   if (job.check_only) return false;
@@ -247,7 +272,23 @@ void OnProbeAnswered(Context& c, const ProbeAnswered& event) {
   }
 }
 
+void OnPushBegan(Context& c, const PushBegan& event) {
+  const auto link = c.state().links.find(event.host);
+  if (link == c.state().links.end()) return;
+  link->second.pushing = true;
+  for (auto* const runs : {&c.state().jobs, &c.state().checks}) {
+    for (auto& [id, job] : *runs) {
+      if (!InChecks(job) || !FindNode(job, event.host)) continue;
+      ++job.pushes.begun;
+      SayPushes(c, job);
+      ExtendConnect(c, job);
+    }
+  }
+}
+
 void OnLinkUpInChecks(Context& c, JobRun& job, NodeRun& node) {
+  SayPushes(c, job);
+  ExtendConnect(c, job);
   if (InChecks(job) && node.probe_id != 0) AskAnew(c, job);  // the worker was restarted
   ContinueChecks(c, job);
 }
@@ -277,6 +318,15 @@ void OnLinkLostInChecks(Context& c, JobRun& job, NodeRun& node, const absl::Stat
 void OnChecksTimeout(Context& c, JobRun& job, TimerKind kind) {
   if (!InChecks(job)) return;
   const bool connect = kind == TimerKind::kConnect;
+  const auto pushing = [&c](const NodeRun& node) {
+    const auto link = c.state().links.find(node.host.host());
+    return link != c.state().links.end() && link->second.pushing;
+  };
+  // A push has its own limit, and ends by LinkUp or LinkLost.
+  if (connect && std::any_of(job.nodes.begin(), job.nodes.end(), pushing)) {
+    ExtendConnect(c, job);
+    if (!job.spec.has_check_timeout()) return;
+  }
   const auto limit = connect ? ConnectTimeout(c, job) : ProbeTimeout(c, job);
   bool any = false;
   for (auto& node : job.nodes) {

@@ -36,6 +36,7 @@ struct Dispatch {
   void operator()(const CheckRequested& event) const { OnCheckRequested(c, event); }
   void operator()(const LinkUp& event) const { OnLinkUp(c, event); }
   void operator()(const LinkLost& event) const { OnLinkLost(c, event); }
+  void operator()(const PushBegan& event) const { OnPushBegan(c, event); }
   void operator()(const ProbeAnswered& event) const { OnProbeAnswered(c, event); }
   void operator()(const NodeObserved& event) const { OnNodeObserved(c, event); }
   void operator()(const TimerFired& event) const { OnTimer(c, event.key); }

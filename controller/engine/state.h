@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 
 // Time-outs and limits, fixed when the controller starts.
 struct Limits {
-  milliseconds connect{10'000};        // a host must say hello, before anything is started on it
+  milliseconds connect{20'000};        // for all hosts to say hello, since one of them came forward
   milliseconds probe{20'000};          // ... and answer the preflight probe
   milliseconds prepare{60'000};        // ... and prepare its ranks
   milliseconds start{60'000};          // ... and start them
@@ -37,6 +37,7 @@ struct Link {
   v1::LinkState state = v1::LINK_STATE_GONE;
   v1::WorkerHello hello;  // the last one
   std::string error;      // the last one
+  bool pushing = false;   // the worker is under way to this host
 };
 
 // One node of a job's newest attempt.
@@ -68,6 +69,13 @@ struct NodeRun {
   bool settled() const { return end.has_value() || unverified; }
 };
 
+// Nodes of a job in planning and preflight that lacked the worker.
+struct Pushes {
+  uint32_t begun = 0;
+  uint32_t done = 0;
+  int64_t said_ns = 0;  // when they were counted for people
+};
+
 // Why a job is being stopped; the first reason stays.
 struct StopReason {
   v1::Cause cause = v1::CAUSE_UNSPECIFIED;
@@ -97,10 +105,11 @@ struct JobRun {
   bool logs_complete = false;
   std::optional<v1::Outcome> outcome;  // once terminal
   std::string waits_for;               // the last text about waiting in the queue
-  bool probing = false;                // the probe's time-out runs
-  uint32_t breaks = 0;                 // of links, during preflight
-  std::string probe_ports;             // that preflight tries between the hosts, for people
-  bool forgotten = false;              // erased before the next event
+  Pushes pushes;
+  bool probing = false;     // the probe's time-out runs
+  uint32_t breaks = 0;      // of links, during preflight
+  std::string probe_ports;  // that preflight tries between the hosts, for people
+  bool forgotten = false;   // erased before the next event
 };
 
 // Checks are numbered apart from jobs.

@@ -66,12 +66,13 @@ class LinkFactoryImpl : public LinkFactory {
         place = endpoint.HostPort();
         break;
       case Endpoint::Kind::kOpenssh:
-        dialer = CommandDialer(endpoint.host, OpensshWords(endpoint.words, host, SshTimeout()));
+        dialer = CommandDialer(endpoint.host, OpensshWords(endpoint.words, host, SshTimeout()),
+                               listener);
         break;
       case Endpoint::Kind::kCommand: {
         auto words = FillTemplate(endpoint.words, host);
         if (!words.ok()) return Annotate(words.status(), place);
-        dialer = CommandDialer(endpoint.host, *std::move(words));
+        dialer = CommandDialer(endpoint.host, *std::move(words), listener);
         break;
       }
     }
@@ -107,9 +108,12 @@ class LinkFactoryImpl : public LinkFactory {
     };
   }
 
-  StreamLink::Dialer CommandDialer(const std::string& host, std::vector<std::string> words) const {
-    const ReachOptions reach = {
-        .timeout = options_.command_timeout, .name = NodeName(host), .programs = programs_};
+  StreamLink::Dialer CommandDialer(const std::string& host, std::vector<std::string> words,
+                                   LinkListener& listener) const {
+    const ReachOptions reach = {.timeout = options_.command_timeout,
+                                .name = NodeName(host),
+                                .programs = programs_,
+                                .on_push = [&listener, host] { listener.OnPush(host); }};
     return [words = std::move(words), reach,
             gate = gate_](const StopSignal& stop) -> absl::StatusOr<Connection> {
       const DialGate::Place place = gate->Enter(stop);

@@ -20,6 +20,8 @@ class LinkListener {
   virtual void OnUp(const std::string& host, const v1::WorkerHello& hello) = 0;
   // The stream broke or could not be opened; the link keeps trying by itself with back-off.
   virtual void OnLost(const std::string& host, const absl::Status& why) = 0;
+  // The host has no worker: it is being pushed there. OnUp or OnLost follows.
+  virtual void OnPush(const std::string& /*host*/) {}
   // Observed or ProbeResult. Log chunks do not come here (see LogSink).
   virtual void OnMessage(const std::string& host, v1::AttachResponse message) = 0;
 };

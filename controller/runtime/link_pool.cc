@@ -17,6 +17,9 @@ class LinkPool::Listener : public nodes::LinkListener {
   void OnLost(const std::string& host, const absl::Status& why) override {
     deliver_(host, number_, engine::LinkLost{host, why});
   }
+  void OnPush(const std::string& host) override {
+    deliver_(host, number_, engine::PushBegan{host});
+  }
   void OnMessage(const std::string& host, v1::AttachResponse message) override {
     if (message.has_hello()) {  // of a node whose devices were slow to be found
       deliver_(host, number_, engine::LinkUp{host, std::move(*message.mutable_hello())});

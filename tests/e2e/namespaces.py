@@ -69,6 +69,26 @@ class Namespaces:
             self.run("kill", k)
         self.run("up", self.count, "--ssh")
 
+    def sshd(self, k):
+        """The pid of host k's sshd, whose mount namespace all logins there share."""
+        return int((self.folder / f"c/sshd.{k}.pid").read_text().split()[0])
+
+    def sessions(self, k):
+        """Pids of the sshd processes that carry logins to host k."""
+        return [p for p in self.pids(k) if p != self.sshd(k)
+                and pathlib.Path(f"/proc/{p}/cmdline").read_bytes().startswith(b"sshd: ")]
+
+    def mount(self, k, folder, options="mode=0700"):
+        """An empty folder over `folder`, on host k alone. After `restart_sshd`."""
+        subprocess.run(["nsenter", "-m", "-t", str(self.sshd(k)), "mount", "-t", "tmpfs", "-o", options, "none",
+                        str(folder)], check=True)
+
+    def on(self, k, *words):
+        """Output of a command on host k as a login sees its files."""
+        done = subprocess.run(["nsenter", "-m", "-t", str(self.sshd(k)), *map(str, words)], text=True,
+                              capture_output=True)
+        return done.stdout
+
     def hostfile(self, path, slots=1, options=lambda k: ""):
         """Names of the hosts with their addresses as addr=."""
         lines = [f"{self.name(k)} slots={slots} addr={self.address(k)} {options(k)}" for k in range(1, self.count + 1)]

@@ -67,7 +67,7 @@ TEST_F(CheckFlow, AllThatIsWrongIsNamedInOneGo) {
   sim_.FireTimer(TimerKind::kProbe);
   sim_.Settle();
   EXPECT_THAT(Findings(check),
-              ElementsAre(StartsWith("connect: n2: did not say hello within 10 s"),
+              ElementsAre(StartsWith("connect: n2: did not say hello within 20 s"),
                           StartsWith("connect: n3: did not answer the preflight probe within 20 s"),
                           StartsWith("port: n1: 10.0.0.1:29500 is in use by pid 812")));
   EXPECT_THAT(sim_.remembered().at("n4").findings(), IsEmpty());

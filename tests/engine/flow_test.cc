@@ -124,7 +124,7 @@ TEST_F(Flow, AHostThatDoesNotAnswerIsNamed) {
   sim_.Settle();  // n1 is asked all the same
   ExpectEnd(job, v1::JOB_STATE_FAILED, v1::CAUSE_PREFLIGHT_FAILED, 120);
   EXPECT_THAT(Outcome(job).message(),
-              StartsWith("connect: n2: did not say hello within 10 s (connection refused); fix: "));
+              StartsWith("connect: n2: did not say hello within 20 s (connection refused); fix: "));
   EXPECT_EQ(Outcome(job).host(), "n2");
   EXPECT_THAT(sim_.node("n1").accepted(), ElementsAre("FORGOTTEN"))
       << "the held port is given back";

@@ -1,0 +1,126 @@
+"""Hosts with nothing installed: the worker is pushed over the one connection, and found there afterwards.
+
+The controller's programs are covered by an empty file system on each host, its PATH has none, and its state folder is
+its own; each test proves that the daemons run what was pushed.
+"""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import BIN, alive, wait_until
+from namespaces import Namespaces
+
+HOSTS = 4
+
+
+@pytest.fixture
+def bare():
+    with Namespaces(HOSTS, ssh=True) as made:
+        for k in range(1, HOSTS + 1):
+            state = made.folder / f"state{k}"
+            made.configure_sshd(k, f"SetEnv MUSTER_STATE={state} PATH=/usr/bin:/bin\n")
+        made.restart_sshd()
+        for k in range(1, HOSTS + 1):
+            made.mount(k, BIN)
+            assert made.on(k, "ls", BIN) == ""
+        yield made
+
+
+class Bare:
+    def __init__(self, hosts, cluster):
+        self.hosts, self.cluster = hosts, cluster
+
+    def state(self, k):
+        return self.hosts.folder / f"state{k}"
+
+    def run(self, *args, slots=1, timeout=120):
+        return self.cluster.finish(self.submit(*args, slots=slots), timeout)
+
+    def submit(self, *args, slots=1):
+        hostfile = self.hosts.hostfile(self.cluster.work / "hosts", slots)
+        command = args.index("--")
+        return self.cluster.popen("submit", "--hostfile", hostfile, "--transport", f"openssh:-F {self.hosts.ssh_config}",
+                                  *args[:command], "--json", *args[command:])
+
+    def programs(self, k):
+        """What host k's daemons run: {pid: path}."""
+        found = {}
+        for pid in self.hosts.pids(k):
+            try:
+                words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+                path = os.readlink(f"/proc/{pid}/exe")
+            except OSError:
+                continue
+            if path.endswith("/musterd") and b"--background" in words:
+                found[pid] = path
+        return found
+
+    def builds(self, k):
+        return sorted(os.listdir(self.state(k) / "bin"))
+
+
+@pytest.fixture
+def push(bare, cluster):
+    return Bare(bare, cluster)
+
+
+def test_pushed_once_to_hosts_with_nothing_installed(push):
+    code, job, live = push.run(*push.cluster.rank("rendezvous.py"), slots=2)
+    assert code == 0, live
+    assert live.count("barrier ok") == 2 * HOSTS
+    assert f"pushed the worker to {HOSTS} of {HOSTS} nodes" in live
+    [build] = {tuple(push.builds(k)) for k in range(1, HOSTS + 1)}
+    assert len(build) == 1
+    for k in range(1, HOSTS + 1):
+        [path] = push.programs(k).values()
+        assert path == f"{push.state(k)}/bin/{build[0]}/musterd"
+        assert (push.state(k) / "bin").stat().st_mode & 0o777 == 0o700
+
+    # A controller that does not know these hosts yet.
+    push.cluster.muster("serve", "--stop")
+    code, _, live = push.run("--", "true")
+    assert code == 0, live
+    assert "the worker to" not in live
+    assert {tuple(push.builds(k)) for k in range(1, HOSTS + 1)} == {build}
+
+
+def test_two_controllers_push_at_once(push, cluster):
+    other = dict(cluster.env) | {"MUSTER_STATE": str(cluster.state / "other")}
+    first = push.submit("--", "true")
+    words = [str(BIN / "muster"), "submit", "--hostfile", str(cluster.work / "hosts"), "--transport",
+             f"openssh:-F {push.hosts.ssh_config}", "--json", "--", "true"]
+    second = subprocess.run(words, env=other, cwd=cluster.work, capture_output=True, stdin=subprocess.DEVNULL, timeout=120)
+    try:
+        assert second.returncode == 0, second.stderr.decode()
+        code, _, live = cluster.finish(first, 120)
+        assert code == 0, live
+        for k in range(1, HOSTS + 1):
+            assert len(push.builds(k)) == 1
+    finally:
+        subprocess.run([BIN / "muster", "serve", "--stop", "--force"], env=other, timeout=60)
+
+
+def test_a_connection_that_is_reset_in_the_middle_of_the_push(push):
+    push.hosts.run("delay", 2, 100)
+    try:
+        child = push.submit("--", "true")
+        bin_folder = push.state(2) / "bin"
+        wait_until(lambda: list(bin_folder.glob(".push-*/muster*")), 60, "the push is under way")
+        sessions = push.hosts.sessions(2)
+        assert sessions
+        for pid in sessions:
+            os.kill(pid, signal.SIGKILL)
+        code, _, live = push.cluster.finish(child, 120)
+        assert code == 0, live
+    finally:
+        push.hosts.run("heal", 2)
+    # Nothing that was not whole was ever run, and nothing of it stays.
+    wait_until(lambda: len(push.builds(2)) == 1, 20, "leftovers are gone")
+    [path] = push.programs(2).values()
+    assert path == f"{push.state(2)}/bin/{push.builds(2)[0]}/musterd"
