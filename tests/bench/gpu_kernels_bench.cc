@@ -17,8 +17,8 @@
 #include "trainer/kernels/cuda/cross_entropy.h"
 #include "trainer/kernels/cuda/fill_normal.h"
 #include "trainer/kernels/cuda/fp8_cast.h"
-#include "trainer/kernels/cuda/residual_rmsnorm_fp8.h"
 #include "trainer/kernels/cuda/rmsnorm_backward.h"
+#include "trainer/kernels/cuda/rmsnorm_fp8.h"
 #include "trainer/kernels/cuda/rope_packed.h"
 #include "trainer/kernels/cuda/swiglu_fp8.h"
 #include "trainer/tensor/cuda_stopwatch.h"
@@ -127,15 +127,27 @@ class Bench {
                                           losses(set), stream_);
             }};
   }
-  Kernel ResidualRmsNorm() {
+  Kernel RmsNorm() {
     const int64_t count = kTokens * kHidden;
-    auto x = Normals<Bfloat16>(count), residual = Normals<Bfloat16>(count);
-    auto weight = Normals<Bfloat16>(kHidden), sum = Normals<Bfloat16>(count);
+    auto x = Normals<Bfloat16>(count), weight = Normals<Bfloat16>(kHidden);
     auto rstd = Normals<float>(kTokens);
     auto y = Output(count, Format::kE4m3);
-    return {"residual_rmsnorm_fp8", 8 * count + 4 * kTokens, [=, this](int set) {
-              kernels::cuda::ResidualRmsNormFp8({kTokens, kHidden, 1e-5, 0}, x(set), residual(set),
-                                                weight(set), sum(set), rstd(set), y(set), stream_);
+    return {"rmsnorm_fp8", 4 * count + 4 * kTokens, [=, this](int set) {
+              kernels::cuda::RmsNormFp8({kTokens, kHidden, 1e-5, 0}, x(set), weight(set), rstd(set),
+                                        y(set), stream_);
+            }};
+  }
+  Kernel RmsNormBackwardFp8() {
+    const int64_t count = kTokens * kHidden;
+    auto dy = Normals<Bfloat16>(count), x = Normals<Bfloat16>(count);
+    auto weight = Normals<Bfloat16>(kHidden), dx = Normals<Bfloat16>(count);
+    auto rstd = Normals<float>(kTokens), dweight = Normals<float>(kHidden);
+    auto workspace = Allocate<float>(kernels::cuda::RmsNormBackwardFp8Workspace(kTokens, kHidden));
+    auto y = Output(count, Format::kE5m2);
+    return {"rmsnorm_backward_fp8", 10 * count + 4 * kTokens, [=, this](int set) {
+              kernels::cuda::RmsNormBackwardFp8({kTokens, kHidden, 1e-5, 0}, dy(set), x(set),
+                                                weight(set), rstd(set), dx(set), dweight(set),
+                                                y(set), workspace(set), stream_);
             }};
   }
   Kernel RmsNormBackward() {
@@ -254,7 +266,8 @@ int Main(int argc, char** argv) {
       {"rope_packed", &Bench::Rope},
       {"rope_packed_gradient_fp8", &Bench::RopeBackward},
       {"cross_entropy", &Bench::CrossEntropy},
-      {"residual_rmsnorm_fp8", &Bench::ResidualRmsNorm},
+      {"rmsnorm_fp8", &Bench::RmsNorm},
+      {"rmsnorm_backward_fp8", &Bench::RmsNormBackwardFp8},
       {"rmsnorm_backward", &Bench::RmsNormBackward},
       {"swiglu_fp8", &Bench::SwigluForward},
       {"swiglu_backward_fp8", &Bench::SwigluBackward},

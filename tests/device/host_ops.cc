@@ -13,7 +13,7 @@
 #include "trainer/kernels/cross_entropy.h"
 #include "trainer/kernels/embedding.h"
 #include "trainer/kernels/fp8_cast.h"
-#include "trainer/kernels/rmsnorm.h"
+#include "trainer/kernels/rmsnorm_fp8.h"
 #include "trainer/kernels/swiglu.h"
 #include "trainer/model/init.h"
 
@@ -85,13 +85,16 @@ class HostOps : public Ops {
     const at::Tensor sums = at::mm(left, right).contiguous();
     float* const sum = sums.data_ptr<float>();
     const float scale = fp8::cuda::IsFp8(spec.left) ? *a.left_scale_inv * *a.right_scale_inv : 1.0f;
+    const void* const addend = a.addend != nullptr ? a.addend : a.out;
+    const auto plus = [&]<typename T>(T*, int64_t i) {
+      const float added = spec.accumulate ? float(static_cast<const T*>(addend)[i]) : 0;
+      static_cast<T*>(a.out)[i] = T(added + sum[i] * scale);
+    };
     for (int64_t i = 0; i < spec.m * spec.n; ++i) {
       if (spec.out == ElementType::kBf16) {
-        Bfloat16& out = static_cast<Bfloat16*>(a.out)[i];
-        out = Bfloat16((spec.accumulate ? float(out) : 0) + sum[i] * scale);
+        plus(static_cast<Bfloat16*>(nullptr), i);
       } else {
-        float& out = static_cast<float*>(a.out)[i];
-        out = (spec.accumulate ? out : 0) + sum[i] * scale;
+        plus(static_cast<float*>(nullptr), i);
       }
     }
   }
@@ -104,15 +107,18 @@ class HostOps : public Ops {
                                float* dtable) override {
     kernels::EmbeddingGroupsBackward(groups, columns, tokens, starts, positions, dy, dtable);
   }
-  void ResidualRmsNorm(const kernels::RmsNormShape& shape, const Bfloat16* x,
-                       const Bfloat16* residual, const Bfloat16* weight, Bfloat16* sum, float* rstd,
-                       Bfloat16* y) override {
-    kernels::ResidualRmsNorm(shape, x, residual, weight, sum, rstd, y);
+  void RmsNormForward(const kernels::RmsNormShape& shape, const Bfloat16* x, const Bfloat16* weight,
+                      Bfloat16* y, float* rstd) override {
+    kernels::RmsNormForward(shape, x, weight, y, rstd);
   }
-  void ResidualRmsNormFp8(const kernels::RmsNormShape& shape, const Bfloat16* x,
-                          const Bfloat16* residual, const Bfloat16* weight, Bfloat16* sum,
-                          float* rstd, const Fp8Output& y) override {
-    kernels::ResidualRmsNormFp8(shape, x, residual, weight, sum, rstd, y);
+  void RmsNormFp8(const kernels::RmsNormShape& shape, const Bfloat16* x, const Bfloat16* weight,
+                  float* rstd, const Fp8Output& y) override {
+    kernels::RmsNormFp8(shape, x, weight, rstd, y);
+  }
+  void RmsNormBackwardFp8(const kernels::RmsNormShape& shape, const Bfloat16* dy, const Bfloat16* x,
+                          const Bfloat16* weight, const float* rstd, Bfloat16* dx, float* dweight,
+                          const Fp8Output& dx_fp8) override {
+    kernels::RmsNormBackwardFp8(shape, dy, x, weight, rstd, dx, dweight, dx_fp8);
   }
   void RmsNormBackward(const kernels::RmsNormShape& shape, const Bfloat16* dy, const Bfloat16* x,
                        const Bfloat16* weight, const float* rstd, Bfloat16* dx,

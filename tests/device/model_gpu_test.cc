@@ -52,6 +52,15 @@ TEST_P(GpuModelTest, GraphsGiveTheBitsOfEagerRuns) {
   EXPECT_TRUE(graphs.weights.equal(eager.weights));
 }
 
+TEST_P(GpuModelTest, RecomputedLayersGiveTheSameBits) {
+  const config::ModelConfig config = SmallModel(GetParam());
+  const Trace kept = TrainPlanned(config, Gpu(true), {});
+  const Trace again = TrainPlanned(config, Gpu(true), {}, 2);
+  EXPECT_EQ(again.losses, kept.losses);
+  EXPECT_EQ(again.norms, kept.norms);
+  EXPECT_TRUE(again.weights.equal(kept.weights));
+}
+
 INSTANTIATE_TEST_SUITE_P(Cases, GpuModelTest, testing::ValuesIn(kTrainingCases),
                          [](const auto& test) { return test.param.name; });
 

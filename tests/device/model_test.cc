@@ -28,6 +28,30 @@ TEST_P(PlannedModelTest, TrainsWithBf16State) {
   ExpectAsGood(GetParam(), bf16);
 }
 
+TEST_P(PlannedModelTest, RecomputedLayersGiveTheSameBits) {
+  const config::ModelConfig config = SmallModel(GetParam());
+  const Trace kept = TrainPlanned(config, MakeHostOps(), {});
+  for (const int64_t layers : {2, 3}) {
+    const Trace again = TrainPlanned(config, MakeHostOps(), {}, layers);
+    EXPECT_EQ(again.losses, kept.losses);
+    EXPECT_TRUE(again.weights.equal(kept.weights));
+    EXPECT_EQ(again.held_out, kept.held_out);
+  }
+}
+
+TEST(PlannedModelTest, RecomputedLayersKeepTheirInputAlone) {
+  config::ModelConfig config = SmallModel(kTrainingCases[2]);
+  config.num_layers = 8;
+  const auto bytes = [&](int64_t layers) {
+    const Shape shape{.model = config, .batch = 4, .recomputed_layers = layers};
+    return Model(MakeHostOps(), shape, {}, nullptr).memory_bytes();
+  };
+  // A layer keeps, besides, at least its gates in bf16; what all recomputed ones share is there
+  // once.
+  const int64_t gates = 4 * 64 * 2 * 320 * 2;
+  EXPECT_LT(bytes(7), bytes(0) - 5 * gates);
+}
+
 TEST(PlannedModelTest, RefusesTokensOutsideTheVocabulary) {
   const config::ModelConfig config = SmallModel(kTrainingCases[0]);
   Model model(MakeHostOps(), {.model = config, .batch = 1}, {}, nullptr);

@@ -106,9 +106,10 @@ Trace TrainReference(const config::ModelConfig& config) {
 }
 
 Trace TrainPlanned(const config::ModelConfig& config, std::unique_ptr<Ops> ops,
-                   const StateTypes& types) {
+                   const StateTypes& types, int64_t recomputed_layers) {
   Shape shape{.model = config, .batch = kBatch};
   shape.head_tokens = 64;  // two chunks
+  shape.recomputed_layers = recomputed_layers;
   Model model(std::move(ops), shape, types, nullptr);
   Optimizer optimizer(&model, kAdam);
   Trace trace;

@@ -40,7 +40,7 @@ config::ModelConfig SmallModel(const TrainingCase& of);
 
 Trace TrainReference(const config::ModelConfig& config);
 Trace TrainPlanned(const config::ModelConfig& config, std::unique_ptr<Ops> ops,
-                   const StateTypes& types);
+                   const StateTypes& types, int64_t recomputed_layers = 0);
 
 // The planned run is as near to exact arithmetic as model::Llama in the same numerics is (within
 // half as much again), and so the two are near each other.

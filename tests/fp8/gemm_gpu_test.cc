@@ -240,6 +240,29 @@ TEST(GemmSmallTest, NanAndInfinityStayInTheirRow) {
   }
 }
 
+// The addend is a residual stream: it stays as it is.
+TEST(GemmSmallTest, AddsToAnotherMatrix) {
+  for (LinearGemms gemms :
+       {Fp8LinearGemms(kSmall, Format::kE5m2, {.forward = false}, ElementType::kFp32),
+        Bf16LinearGemms(kSmall, ElementType::kFp32)}) {
+    gemms.forward.accumulate = true;
+    Gemms plans({.cache_file = "", .candidates = 4, .note = {}});
+    const GemmPlan& plan = Prepare(plans, gemms.forward);
+    Problem problem(gemms.forward);
+    problem.ResetOut();
+    const std::vector<uint8_t> before = problem.Out();
+    const DeviceBuffer addend(before);
+    GemmArguments arguments = problem.Arguments();
+    arguments.addend = addend.get();
+    MUSTER_CUDA_CHECK(cudaMemset(arguments.out, 0xff, before.size()));
+    plan.Run(arguments, problem.workspace(), nullptr);
+    const double measured = problem.Sqnr(problem.Out());
+    std::printf("  %-52s %6.1f dB, to another matrix\n", ToString(gemms.forward).c_str(), measured);
+    EXPECT_GE(measured, 50);
+    EXPECT_EQ(addend.ToHost<uint8_t>(), before);
+  }
+}
+
 TEST(GemmSmallTest, GraphEqualsDirectRun) {
   Gemms gemms({.cache_file = "", .candidates = 1, .note = {}});
   for (const GemmSpec& spec :

@@ -11,9 +11,10 @@
 #include "tests/kernels/fp8_result.h"
 #include "tests/kernels/gpu_testing.h"
 #include "tests/kernels/kernel_inputs.h"
+#include "trainer/kernels/cpu/fp8_store.h"
 #include "trainer/kernels/cuda/adamw_fp8.h"
-#include "trainer/kernels/cuda/residual_rmsnorm_fp8.h"
 #include "trainer/kernels/cuda/rmsnorm_backward.h"
+#include "trainer/kernels/cuda/rmsnorm_fp8.h"
 #include "trainer/kernels/cuda/swiglu_fp8.h"
 
 // The fused CUDA kernels against their CPU references, on all kinds of input and ragged sizes.
@@ -54,50 +55,68 @@ void ExpectNear(const std::vector<T>& actual, const std::vector<T>& expected, fl
   }
 }
 
-void CompareNorm(const Size& size, Input input, Format format, bool with_residual) {
-  const int64_t count = size.rows * size.columns;
-  const RmsNormShape shape{size.rows, size.columns, 1e-5, with_residual ? 1.0 : 0.0};
-  const auto x = Bfloat16s(input, count, 1), residual = Bfloat16s(input, count, 2);
+void CompareNorm(const Size& size, Input input, Format format, double offset) {
+  const RmsNormShape shape{size.rows, size.columns, 1e-5, offset};
+  const auto x = Bfloat16s(input, size.rows * size.columns, 1);
   const auto weight = Bfloat16s(Input::kRandom, size.columns, 3);
-  std::vector<Bfloat16> sum(x.size());
   std::vector<float> rstd(static_cast<size_t>(size.rows));
   Fp8Results y(size.rows, size.columns, format, 41.5f);
-  ResidualRmsNormFp8(shape, x.data(), with_residual ? residual.data() : nullptr, weight.data(),
-                     sum.data(), rstd.data(), y.Host());
+  RmsNormFp8(shape, x.data(), weight.data(), rstd.data(), y.Host());
 
-  const DeviceBuffer device_x(x), device_residual(residual), device_weight(weight);
-  const DeviceBuffer device_sum(std::vector<Bfloat16>(x.size(), Bfloat16(7)));
+  const DeviceBuffer device_x(x), device_weight(weight);
   const DeviceBuffer device_rstd(std::vector<float>(rstd.size(), 7));
-  cuda::ResidualRmsNormFp8(shape, device_x.get<Bfloat16>(),
-                           with_residual ? device_residual.get<Bfloat16>() : nullptr,
-                           device_weight.get<Bfloat16>(), device_sum.get<Bfloat16>(),
-                           device_rstd.get<float>(), y.Device(), nullptr);
+  cuda::RmsNormFp8(shape, device_x.get<Bfloat16>(), device_weight.get<Bfloat16>(),
+                   device_rstd.get<float>(), y.Device(), nullptr);
   Finish();
   y.ExpectSame();
-  ExpectNear(device_sum.ToHost<Bfloat16>(), sum, 0, 0);
   ExpectNear(device_rstd.ToHost<float>(), rstd, 3e-6f, 0);
 }
 
-TEST(ResidualRmsNormFp8Test, EqualsTheReference) {
+TEST(RmsNormFp8Test, EqualsTheReference) {
   for (const Input input : kInputs) {
     for (const Size& size : kSizes) {
       SCOPED_TRACE(Describe(size, input));
-      CompareNorm(size, input, Format::kE4m3, true);
-      CompareNorm(size, input, Format::kE5m2, false);
+      CompareNorm(size, input, Format::kE4m3, 1);
+      CompareNorm(size, input, Format::kE5m2, 0);
     }
   }
 }
 
-TEST(ResidualRmsNormFp8Test, TakesRowsOfModels) {
-  for (const int64_t columns : {2048, 3000, 4096, 5120, 8192, 12288, 25600}) {
+// Of all sizes of a cluster, and what no cluster holds.
+constexpr int64_t kModelColumns[] = {2048, 3000, 3072, 4096, 5120, 8192, 12288, 16384};
+
+TEST(RmsNormFp8Test, TakesRowsOfModels) {
+  for (const int64_t columns : kModelColumns) {
     SCOPED_TRACE(columns);
-    CompareNorm({65, columns}, Input::kRandom, Format::kE4m3, true);
-    CompareNorm({64, columns}, Input::kSpecial, Format::kE4m3, true);
+    CompareNorm({65, columns}, Input::kRandom, Format::kE4m3, 1);
+    CompareNorm({128, columns}, Input::kSpecial, Format::kE4m3, 1);
+    CompareNorm({96, columns}, Input::kSubnormal, Format::kE5m2, 0);
   }
-  Fp8Results y(1, 1, Format::kE4m3, 1);
-  EXPECT_THROW(cuda::ResidualRmsNormFp8({1, 25601, 1e-5, 0}, nullptr, nullptr, nullptr, nullptr,
-                                        nullptr, y.Device(), nullptr),
-               std::invalid_argument);
+}
+
+struct NormGradient {
+  std::vector<Bfloat16> dx;
+  std::vector<float> dweight;
+};
+
+// `run` on the device, twice: dweight must be the same. And the reference's.
+template <typename Run, typename Reference>
+void CompareNormGradient(const NormGradient& before, const Run& run, const Reference& reference) {
+  NormGradient expected = before;
+  std::vector<float> first;
+  for (int time = 0; time < 2; ++time) {
+    const DeviceBuffer dx(before.dx), dweight(before.dweight);
+    run(dx.get<Bfloat16>(), dweight.get<float>());
+    Finish();
+    if (time == 0) {
+      first = dweight.ToHost<float>();
+      continue;
+    }
+    ExpectNear(dweight.ToHost<float>(), first, 0, 0);  // deterministic
+    reference(expected.dx.data(), expected.dweight.data());
+    ExpectNear(dx.ToHost<Bfloat16>(), expected.dx, 8e-3f, 1e-4f);
+    ExpectNear(first, expected.dweight, 1e-4f, 1e-4f);
+  }
 }
 
 void CompareNormBackward(const Size& size, Input input) {
@@ -106,28 +125,42 @@ void CompareNormBackward(const Size& size, Input input) {
   const auto dy = Bfloat16s(input, count, 7), x = Bfloat16s(input, count, 8);
   const auto weight = Bfloat16s(Input::kRandom, size.columns, 9);
   const auto rstd = Floats(Input::kRandom, size.rows, 10);
-  auto dx = Bfloat16s(input, count, 11);
-  auto dweight = Floats(Input::kRandom, size.columns, 12);
+  const NormGradient before{Bfloat16s(input, count, 11), Floats(Input::kRandom, size.columns, 12)};
   const DeviceBuffer device_dy(dy), device_x(x), device_weight(weight), device_rstd(rstd);
-  const DeviceBuffer workspace(4 * cuda::RmsNormBackwardWorkspace(size.columns));
-  std::vector<float> first;
-  for (int run = 0; run < 2; ++run) {
-    const DeviceBuffer device_dx(dx), device_dweight(dweight);
-    cuda::RmsNormBackward(shape, device_dy.get<Bfloat16>(), device_x.get<Bfloat16>(),
-                          device_weight.get<Bfloat16>(), device_rstd.get<float>(),
-                          device_dx.get<Bfloat16>(), device_dweight.get<float>(),
-                          workspace.get<float>(), nullptr);
-    Finish();
-    if (run == 0) {
-      first = device_dweight.ToHost<float>();
-      continue;
-    }
-    ExpectNear(device_dweight.ToHost<float>(), first, 0, 0);  // deterministic
-    RmsNormBackward(shape, dy.data(), x.data(), weight.data(), rstd.data(), dx.data(),
-                    dweight.data());
-    ExpectNear(device_dx.ToHost<Bfloat16>(), dx, 8e-3f, 1e-4f);
-    ExpectNear(first, dweight, 1e-4f, 1e-4f);
+  const DeviceBuffer workspace(4 * cuda::RmsNormBackwardFp8Workspace(size.rows, size.columns));
+  const auto reference = [&](Bfloat16* dx, float* dweight) {
+    RmsNormBackward(shape, dy.data(), x.data(), weight.data(), rstd.data(), dx, dweight);
+  };
+  CompareNormGradient(
+      before,
+      [&](Bfloat16* dx, float* dweight) {
+        cuda::RmsNormBackward(shape, device_dy.get<Bfloat16>(), device_x.get<Bfloat16>(),
+                              device_weight.get<Bfloat16>(), device_rstd.get<float>(), dx, dweight,
+                              workspace.get<float>(), nullptr);
+      },
+      reference);
+
+  Fp8Results fp8(size.rows, size.columns, Format::kE5m2, 23.5f);
+  std::vector<Bfloat16> device_dx;
+  CompareNormGradient(
+      before,
+      [&](Bfloat16* dx, float* dweight) {
+        cuda::RmsNormBackwardFp8(shape, device_dy.get<Bfloat16>(), device_x.get<Bfloat16>(),
+                                 device_weight.get<Bfloat16>(), device_rstd.get<float>(), dx,
+                                 dweight, fp8.Device(), workspace.get<float>(), nullptr);
+        device_dx.resize(static_cast<size_t>(count));
+        MUSTER_CUDA_CHECK(cudaMemcpy(device_dx.data(), dx, device_dx.size() * sizeof(Bfloat16),
+                                     cudaMemcpyDeviceToHost));
+      },
+      reference);
+  // The codes are those of the dx that the kernel itself rounded.
+  const Fp8Output host = fp8.Host();
+  const Fp8Store store(host, size.rows, size.columns);
+  for (int64_t i = 0; i < count; ++i) {
+    store.Put(i / size.columns, i % size.columns,
+              static_cast<float>(device_dx[static_cast<size_t>(i)]));
   }
+  fp8.ExpectSame(0);
 }
 
 TEST(RmsNormBackwardTest, EqualsTheReferenceAndItself) {
@@ -137,9 +170,10 @@ TEST(RmsNormBackwardTest, EqualsTheReferenceAndItself) {
       CompareNormBackward(size, input);
     }
   }
-  for (const int64_t columns : {4096, 5120, 8192, 12288, 16384}) {
+  for (const int64_t columns : kModelColumns) {
     SCOPED_TRACE(columns);
-    CompareNormBackward({600, columns}, Input::kRandom);
+    CompareNormBackward({576, columns}, Input::kRandom);
+    CompareNormBackward({320, columns}, Input::kSpecial);
   }
 }
 

@@ -6,8 +6,8 @@
 
 #include "tests/kernels/kernel_inputs.h"
 #include "trainer/kernels/fp8_cast.h"
-#include "trainer/kernels/residual_rmsnorm_fp8.h"
 #include "trainer/kernels/rmsnorm.h"
+#include "trainer/kernels/rmsnorm_fp8.h"
 #include "trainer/kernels/swiglu.h"
 #include "trainer/kernels/swiglu_fp8.h"
 
@@ -59,24 +59,35 @@ struct Output {
   float scale_inv = 0, amax = 0;
 };
 
-TEST(FusedReferenceTest, ResidualRmsNormIsSumNormAndCast) {
+TEST(FusedReferenceTest, RmsNormIsNormAndCast) {
   const RmsNormShape shape{kRows, kColumns, 1e-5, 1.0};
   const auto x = Bfloat16s(Input::kRandom, kRows * kColumns, 1);
-  const auto residual = Bfloat16s(Input::kRandom, kRows * kColumns, 2);
   const auto weight = Bfloat16s(Input::kRandom, kColumns, 3);
-  std::vector<Bfloat16> sum(x.size());
   std::vector<float> rstd(kRows), expected_rstd(kRows), y(x.size());
   Output out(Format::kE4m3, kColumns);
-  ResidualRmsNormFp8(shape, x.data(), residual.data(), weight.data(), sum.data(), rstd.data(),
-                     out.get());
-  for (size_t i = 0; i < x.size(); ++i) {
-    const Bfloat16 expected(static_cast<float>(x[i]) + static_cast<float>(residual[i]));
-    ASSERT_EQ(sum[i].bits, expected.bits);
-  }
-  RmsNormForward(shape, ToFloats(sum).data(), ToFloats(weight).data(), y.data(),
+  RmsNormFp8(shape, x.data(), weight.data(), rstd.data(), out.get());
+  RmsNormForward(shape, ToFloats(x).data(), ToFloats(weight).data(), y.data(),
                  expected_rstd.data());
   out.ExpectCastOf(y);
   EXPECT_EQ(rstd, expected_rstd);
+}
+
+TEST(FusedReferenceTest, RmsNormBackwardIsThatAndCast) {
+  const RmsNormShape shape{kRows, kColumns, 1e-5, 0.0};
+  const auto dy = Bfloat16s(Input::kRandom, kRows * kColumns, 7);
+  const auto x = Bfloat16s(Input::kRandom, kRows * kColumns, 8);
+  const auto weight = Bfloat16s(Input::kRandom, kColumns, 9);
+  const std::vector<float> rstd(kRows, 0.7f);
+  auto dx = Bfloat16s(Input::kRandom, kRows * kColumns, 10), expected = dx;
+  std::vector<float> dweight(kColumns, 1.5f), expected_dweight = dweight;
+  Output out(Format::kE5m2, kColumns);
+  RmsNormBackwardFp8(shape, dy.data(), x.data(), weight.data(), rstd.data(), dx.data(),
+                     dweight.data(), out.get());
+  RmsNormBackward(shape, dy.data(), x.data(), weight.data(), rstd.data(), expected.data(),
+                  expected_dweight.data());
+  EXPECT_EQ(ToFloats(dx), ToFloats(expected));
+  EXPECT_EQ(dweight, expected_dweight);
+  out.ExpectCastOf(ToFloats(expected));
 }
 
 TEST(FusedReferenceTest, SwigluIsSwigluAndCast) {

@@ -22,7 +22,6 @@ constexpr std::string_view kOverlap = "about overlap of communication; the numbe
 constexpr std::string_view kFormat = "checkpoints have one format here (docs/training.md)";
 constexpr std::string_view kBoard =
     "no TensorBoard files in this version; MUSTER_EVENT_FD carries the figures";
-constexpr std::string_view kRecompute = "activations are kept; the numbers stay the same";
 
 }  // namespace
 
@@ -72,11 +71,6 @@ std::vector<Flag> NoEffectFlags() {
       One("distributed-backend", "chosen by --device"),
       Bare("use-tp-pp-dp-mapping", "there is only data parallelism in this version"),
       One("local-rank", "LOCAL_RANK counts"),
-      One("recompute-granularity", kRecompute),
-      One("recompute-method", kRecompute),
-      One("recompute-num-layers", kRecompute),
-      Many("recompute-modules", kRecompute),
-      Bare("recompute-activations", kRecompute),
       One("rerun-mode", "a loss or gradient that is not finite ends the run"),
       One("ckpt-format", kFormat),
       Bare("use-dist-ckpt", kFormat),

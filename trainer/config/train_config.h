@@ -74,6 +74,13 @@ struct TrainConfig {
   bool fp8_param_gather = false;
   std::string fp8_fast_accumulation = "forward";
 
+  // Memory.
+  std::string recompute_granularity;  // empty: by the other flags
+  std::string recompute_method;
+  std::optional<int64_t> recompute_num_layers;
+  std::vector<std::string> recompute_modules;
+  bool recompute_activations = false;
+
   // Parallelism.
   int64_t tensor_model_parallel_size = 1;
   int64_t pipeline_model_parallel_size = 1;

@@ -6,17 +6,19 @@ namespace {
 using fp8::Role;
 using kernels::Fp8Output;
 
-Linear MakeLinear(Ops* ops, const Shape& shape, const Weight* weight, const StateTypes& types) {
+// `adds`: the result is added to the residual stream.
+Linear MakeLinear(Ops* ops, const Shape& shape, const Weight* weight, const StateTypes& types,
+                  bool adds) {
   namespace cuda = fp8::cuda;
   const cuda::LinearShape sizes{shape.tokens(), weight->rows, weight->columns};
-  if (!shape.fp8()) {
-    return {ops, weight, cuda::Bf16LinearGemms(sizes, cuda::ElementType::kFp32)};
-  }
   const fp8::Format gradient = fp8::FormatOf(shape.model.fp8.format, Role::kGradOutput);
-  return {ops, weight,
-          cuda::Fp8LinearGemms(
-              sizes, gradient, shape.fast,
-              types.bf16_gradients ? cuda::ElementType::kBf16 : cuda::ElementType::kFp32)};
+  cuda::LinearGemms gemms =
+      shape.fp8() ? cuda::Fp8LinearGemms(
+                        sizes, gradient, shape.fast,
+                        types.bf16_gradients ? cuda::ElementType::kBf16 : cuda::ElementType::kFp32)
+                  : cuda::Bf16LinearGemms(sizes, cuda::ElementType::kFp32);
+  gemms.forward.accumulate = adds;
+  return {ops, weight, gemms};
 }
 
 }  // namespace
@@ -27,33 +29,32 @@ void Workspace::Plan(Planner& planner, const Shape& shape) {
   const int64_t angles = shape.model.seq_length * shape.model.kv_channels / 2;
   WantConst(planner, &cos, "rope.cos", angles);
   WantConst(planner, &sin, "rope.sin", angles);
-  planner.Want(&branch, "branch", T * C, kForwardStart, kHeadNorm);
   planner.Want(&gradient, "gradient", T * C, kHeadNormBackward, kBackwardEnd);
   planner.Want(&dswiglu, "dswiglu", T * F, kFc2Input, kSwigluBackward);
   planner.Want(&dnorm, "dnorm", T * C, kFc1Input, kBackwardEnd);
   planner.Want(&dattention, "dattention", T * A, kProjInput, kAttentionBackward);
-  planner.Want(&dqkv, "dqkv", T * Q, kAttentionBackward, kQkvWeight);
+  planner.Want(&dqkv, "dqkv", T * Q, kAttentionBackward, kQkvInput);
   if (!shape.fp8()) {
     planner.Want(&swiglu, "swiglu", T * F, kSwiglu, kFc2Weight);
     return;
   }
-  planner.Want(&norm_codes, "norm.fp8", T * C, kNormQkv, kFc1);
-  planner.Want(&attention_codes, "attention.fp8", T * A, kCastAttention, kProj);
+  planner.Want(&gradient_codes, "gradient.fp8", T * C, kHeadNormBackward, kBackwardEnd);
+  planner.Want(&gradient_transposed, "gradient.fp8_transposed", T * C, kHeadNormBackward,
+               kBackwardEnd);
+  // A layer that runs forward again in its backward needs these while the gradient is there.
+  const bool again = shape.recomputed_layers > 0;
+  planner.Want(&norm_codes, "norm.fp8", T * C, kNormQkv, again ? kFc2Input : kFc1);
+  planner.Want(&attention_codes, "attention.fp8", T * A, kCastAttention, again ? kFc2Input : kProj);
   planner.Want(&swiglu_codes, "swiglu.fp8", T * F, kSwiglu, kFc2);
-  planner.Want(&fc2_codes, "dfc2.fp8", T * C, kCastFc2Gradient, kFc2Input);
-  planner.Want(&fc2_transposed, "dfc2.fp8_transposed", T * C, kCastFc2Gradient, kFc2Weight);
   planner.Want(&swiglu_again, "swiglu.fp8_transposed", T * F, kSwigluBackward, kFc2Weight);
   planner.Want(&fc1_codes, "dfc1.fp8", 2 * T * F, kSwigluBackward, kFc1Input);
   planner.Want(&fc1_transposed, "dfc1.fp8_transposed", 2 * T * F, kSwigluBackward, kFc1Weight);
-  planner.Want(&proj_codes, "dproj.fp8", T * C, kCastProjGradient, kProjInput);
-  planner.Want(&proj_transposed, "dproj.fp8_transposed", T * C, kCastProjGradient, kProjWeight);
   planner.Want(&qkv_codes, "dqkv.fp8", T * Q, kRopeBackward, kQkvInput);
   planner.Want(&qkv_transposed, "dqkv.fp8_transposed", T * Q, kRopeBackward, kQkvWeight);
 }
 
 void Saved::Plan(Planner& planner, const Shape& shape, const std::string& prefix) {
   const int64_t T = shape.tokens(), C = shape.hidden(), F = shape.ffn(), A = shape.attention();
-  planner.Want(&attention_input, prefix + "attention_input", T * C);
   planner.Want(&mlp_input, prefix + "mlp_input", T * C);
   planner.Want(&attention_rstd, prefix + "attention_rstd", T);
   planner.Want(&mlp_rstd, prefix + "mlp_rstd", T);
@@ -72,16 +73,23 @@ void Saved::Plan(Planner& planner, const Shape& shape, const std::string& prefix
 }
 
 Block::Block(Ops* ops, Scaler* scaler, const Shape& shape, const Workspace* workspace,
-             const Parts& parts, const StateTypes& types)
+             const Saved* shared, const Parts& parts, const StateTypes& types)
     : ops_(ops),
       scaler_(scaler),
       shape_(shape),
       ws_(*workspace),
       parts_(parts),
-      qkv_(MakeLinear(ops, shape, parts.qkv, types)),
-      proj_(MakeLinear(ops, shape, parts.proj, types)),
-      fc1_(MakeLinear(ops, shape, parts.fc1, types)),
-      fc2_(MakeLinear(ops, shape, parts.fc2, types)) {}
+      qkv_(MakeLinear(ops, shape, parts.qkv, types, false)),
+      proj_(MakeLinear(ops, shape, parts.proj, types, true)),
+      fc1_(MakeLinear(ops, shape, parts.fc1, types, false)),
+      fc2_(MakeLinear(ops, shape, parts.fc2, types, true)),
+      saved_(shared != nullptr ? *shared : own_),
+      recompute_(shared != nullptr) {}
+
+void Block::Plan(Planner& planner, const std::string& prefix) {
+  planner.Want(&input_, prefix + "input", shape_.tokens() * shape_.hidden());
+  if (!recompute_) own_.Plan(planner, shape_, prefix);
+}
 
 void Block::AppendProducts(std::vector<fp8::cuda::GemmSpec>& specs) const {
   for (const Linear* linear : {&qkv_, &proj_, &fc1_, &fc2_}) {
@@ -89,102 +97,111 @@ void Block::AppendProducts(std::vector<fp8::cuda::GemmSpec>& specs) const {
   }
 }
 
-Operand Block::Norm(const Weight* weight, const Bfloat16* residual, const Linear& consumer,
-                    Bfloat16* sum, float* rstd, uint8_t* transposed, Bfloat16* plain,
-                    bool training) {
-  if (scaler_ == nullptr) {
-    ops_->ResidualRmsNorm(shape_.Norm(), ws_.branch, residual, weight->copy, sum, rstd, plain);
-    return {plain, plain, nullptr};
+Operand StreamGradient::AddNorm(const Weight& norm, const Bfloat16* dy, const Bfloat16* input,
+                                const float* rstd, int64_t consumer) const {
+  if (scaler_ == nullptr || consumer < 0) {
+    ops_->RmsNormBackward(shape_, dy, input, norm.copy, rstd, ws_.gradient, norm.grad);
+    return {ws_.gradient, ws_.gradient, nullptr};
   }
-  return scaler_->Make(consumer.number(), Role::kInput, ws_.norm_codes, transposed, training,
-                       [&](const Fp8Output& out, bool again) {
+  return scaler_->Make(consumer, Role::kGradOutput, ws_.gradient_codes, ws_.gradient_transposed,
+                       true, [&](const Fp8Output& out, bool again) {
                          if (again) {
-                           ops_->ResidualRmsNormFp8(shape_.Norm(), sum, nullptr, weight->copy,
-                                                    nullptr, rstd, out);
+                           ops_->CastToFp8(shape_.rows, shape_.columns, ws_.gradient, out);
                          } else {
-                           ops_->ResidualRmsNormFp8(shape_.Norm(), ws_.branch, residual,
-                                                    weight->copy, sum, rstd, out);
+                           ops_->RmsNormBackwardFp8(shape_, dy, input, norm.copy, rstd,
+                                                    ws_.gradient, norm.grad, out);
                          }
                        });
 }
 
-const Bfloat16* Block::Forward(const Bfloat16* residual, bool training) {
-  const int64_t T = shape_.tokens(), F = shape_.ffn();
-  const Operand qkv_input =
-      Norm(parts_.attention_norm, residual, qkv_, saved_.attention_input, saved_.attention_rstd,
-           saved_.qkv_input, saved_.attention_norm, training);
+template <typename Produce>
+Operand Block::MakeInput(const Linear& linear, uint8_t* codes, uint8_t* transposed, Run run,
+                         const Produce& produce) const {
+  if (run != Run::kAgain) {
+    return scaler_->Make(linear.number(), Role::kInput, codes, transposed, run == Run::kTraining,
+                         [&](const Fp8Output& out, bool) { produce(out); });
+  }
+  produce(scaler_->InputAgain(linear.number(), codes, transposed));
+  return scaler_->InputOperand(linear.number(), codes, transposed);
+}
+
+Operand Block::Norm(const Weight* weight, const Bfloat16* input, const Linear& consumer,
+                    float* rstd, uint8_t* transposed, Bfloat16* plain, Run run) const {
+  if (scaler_ == nullptr) {
+    ops_->RmsNormForward(shape_.Norm(), input, weight->copy, plain, rstd);
+    return {plain, plain, nullptr};
+  }
+  return MakeInput(consumer, ws_.norm_codes, transposed, run, [&](const Fp8Output& out) {
+    ops_->RmsNormFp8(shape_.Norm(), input, weight->copy, rstd, out);
+  });
+}
+
+void Block::ForwardToSwiglu(Run run) {
+  const Operand qkv_input = Norm(parts_.attention_norm, input_, qkv_, saved_.attention_rstd,
+                                 saved_.qkv_input, saved_.attention_norm, run);
   qkv_.Forward(qkv_input, saved_.qkv);
   ops_->RopePacked(shape_.Qkv(), ws_.cos, ws_.sin, saved_.qkv);
   ops_->AttentionForward(saved_.qkv, saved_.attention, saved_.logsumexp);
   Operand proj_input{saved_.attention, saved_.attention, nullptr};
   if (scaler_ != nullptr) {
-    proj_input = scaler_->Make(proj_.number(), Role::kInput, ws_.attention_codes, saved_.proj_input,
-                               training, [&](const Fp8Output& out, bool) {
-                                 ops_->CastToFp8(T, shape_.attention(), saved_.attention, out);
-                               });
+    proj_input =
+        MakeInput(proj_, ws_.attention_codes, saved_.proj_input, run, [&](const Fp8Output& out) {
+          ops_->CastToFp8(shape_.tokens(), shape_.attention(), saved_.attention, out);
+        });
   }
-  proj_.Forward(proj_input, ws_.branch);
-
-  const Operand fc1_input = Norm(parts_.mlp_norm, saved_.attention_input, fc1_, saved_.mlp_input,
-                                 saved_.mlp_rstd, saved_.fc1_input, saved_.mlp_norm, training);
+  proj_.Forward(proj_input, saved_.mlp_input, input_);
+  const Operand fc1_input = Norm(parts_.mlp_norm, saved_.mlp_input, fc1_, saved_.mlp_rstd,
+                                 saved_.fc1_input, saved_.mlp_norm, run);
   fc1_.Forward(fc1_input, saved_.gate_up);
+}
+
+void Block::Forward(Bfloat16* output, Run run) {
+  const int64_t T = shape_.tokens(), F = shape_.ffn();
+  ForwardToSwiglu(run);
   Operand fc2_input{ws_.swiglu, ws_.swiglu, nullptr};
   if (scaler_ != nullptr) {
-    fc2_input = scaler_->Make(
-        fc2_.number(), Role::kInput, ws_.swiglu_codes, nullptr, training,
-        [&](const Fp8Output& out, bool) { ops_->SwigluForwardFp8(T, F, saved_.gate_up, out); });
+    fc2_input = MakeInput(fc2_, ws_.swiglu_codes, nullptr, run, [&](const Fp8Output& out) {
+      ops_->SwigluForwardFp8(T, F, saved_.gate_up, out);
+    });
   } else {
     ops_->SwigluForward(T, F, saved_.gate_up, ws_.swiglu);
   }
-  fc2_.Forward(fc2_input, ws_.branch);
-  return saved_.mlp_input;
+  fc2_.Forward(fc2_input, output, saved_.mlp_input);
 }
 
-Operand Block::CastGradient(const Linear& linear, const Bfloat16* dy, int64_t columns,
-                            uint8_t* codes, uint8_t* transposed) {
-  if (scaler_ == nullptr) return {dy, dy, nullptr};
-  return scaler_->Make(
-      linear.number(), Role::kGradOutput, codes, transposed, true,
-      [&](const Fp8Output& out, bool) { ops_->CastToFp8(shape_.tokens(), columns, dy, out); });
+Operand Block::Input(const Linear& linear, const uint8_t* transposed, const Bfloat16* plain) const {
+  if (scaler_ == nullptr) return {plain, plain, nullptr};
+  return scaler_->InputOperand(linear.number(), nullptr, transposed);
 }
 
-void Block::NormBackward(const Weight* weight, const Bfloat16* input, const float* rstd) {
-  ops_->RmsNormBackward(shape_.Norm(), ws_.dnorm, input, weight->copy, rstd, ws_.gradient,
-                        weight->grad);
-}
-
-void Block::Backward(bool first) {
-  const int64_t T = shape_.tokens(), C = shape_.hidden(), F = shape_.ffn();
-  const Operand dfc2 = CastGradient(fc2_, ws_.gradient, C, ws_.fc2_codes, ws_.fc2_transposed);
-  fc2_.InputGradient(dfc2, ws_.dswiglu);
+// A product for an input's gradient comes right before what reads it, which then finds some of it
+// in the L2 cache; so the weight's gradient comes first.
+Operand Block::Backward(const StreamGradient& gradient, const Operand& dy, int64_t consumer,
+                        bool first) {
+  const int64_t T = shape_.tokens(), F = shape_.ffn();
+  if (recompute_) ForwardToSwiglu(Run::kAgain);
+  fc2_.InputGradient(dy, ws_.dswiglu);
   // The pass that makes fc1's gradient also makes fc2's input again, which was not kept.
-  Operand dfc1{saved_.gate_up, saved_.gate_up, nullptr}, fc2_input{ws_.swiglu, ws_.swiglu, nullptr};
+  Operand dfc1{saved_.gate_up, saved_.gate_up, nullptr};
   if (scaler_ != nullptr) {
-    const Fp8Output again = scaler_->InputAgain(fc2_.number(), ws_.swiglu_again);
+    const Fp8Output input_again = scaler_->InputAgain(fc2_.number(), nullptr, ws_.swiglu_again);
     dfc1 = scaler_->Make(fc1_.number(), Role::kGradOutput, ws_.fc1_codes, ws_.fc1_transposed, true,
                          [&](const Fp8Output& out, bool) {
                            const bool codes = out.scale != nullptr;
                            ops_->SwigluBackwardFp8(T, F, ws_.dswiglu, saved_.gate_up, out,
-                                                   codes ? again : Fp8Output{});
+                                                   codes ? input_again : Fp8Output{});
                          });
-    fc2_input = scaler_->InputOperand(fc2_.number(), ws_.swiglu_again);
   } else {
     ops_->SwigluBackwardAgain(T, F, ws_.dswiglu, saved_.gate_up, saved_.gate_up, ws_.swiglu);
   }
-  fc2_.WeightGradient(dfc2, fc2_input, first);
+  fc2_.WeightGradient(dy, Input(fc2_, ws_.swiglu_again, ws_.swiglu), first);
+  fc1_.WeightGradient(dfc1, Input(fc1_, saved_.fc1_input, saved_.mlp_norm), first);
   fc1_.InputGradient(dfc1, ws_.dnorm);
-  fc1_.WeightGradient(dfc1,
-                      scaler_ != nullptr ? scaler_->InputOperand(fc1_.number(), saved_.fc1_input)
-                                         : Operand{saved_.mlp_norm, saved_.mlp_norm, nullptr},
-                      first);
-  NormBackward(parts_.mlp_norm, saved_.mlp_input, saved_.mlp_rstd);
+  const Operand dproj = gradient.AddNorm(*parts_.mlp_norm, ws_.dnorm, saved_.mlp_input,
+                                         saved_.mlp_rstd, proj_.number());
 
-  const Operand dproj = CastGradient(proj_, ws_.gradient, C, ws_.proj_codes, ws_.proj_transposed);
+  proj_.WeightGradient(dproj, Input(proj_, saved_.proj_input, saved_.attention), first);
   proj_.InputGradient(dproj, ws_.dattention);
-  proj_.WeightGradient(dproj,
-                       scaler_ != nullptr ? scaler_->InputOperand(proj_.number(), saved_.proj_input)
-                                          : Operand{saved_.attention, saved_.attention, nullptr},
-                       first);
   ops_->AttentionBackward(saved_.qkv, saved_.attention, saved_.logsumexp, ws_.dattention, ws_.dqkv);
   Operand dqkv{ws_.dqkv, ws_.dqkv, nullptr};
   if (scaler_ != nullptr) {
@@ -196,13 +213,10 @@ void Block::Backward(bool first) {
   } else {
     ops_->RopePackedGradient(shape_.Qkv(), ws_.cos, ws_.sin, ws_.dqkv);
   }
+  qkv_.WeightGradient(dqkv, Input(qkv_, saved_.qkv_input, saved_.attention_norm), first);
   qkv_.InputGradient(dqkv, ws_.dnorm);
-  qkv_.WeightGradient(dqkv,
-                      scaler_ != nullptr
-                          ? scaler_->InputOperand(qkv_.number(), saved_.qkv_input)
-                          : Operand{saved_.attention_norm, saved_.attention_norm, nullptr},
-                      first);
-  NormBackward(parts_.attention_norm, saved_.attention_input, saved_.attention_rstd);
+  return gradient.AddNorm(*parts_.attention_norm, ws_.dnorm, input_, saved_.attention_rstd,
+                          consumer);
 }
 
 }  // namespace muster::device

@@ -23,9 +23,9 @@
 #include "trainer/kernels/cuda/embedding.h"
 #include "trainer/kernels/cuda/fp8_cast.h"
 #include "trainer/kernels/cuda/initial_weights.h"
-#include "trainer/kernels/cuda/residual_rmsnorm.h"
-#include "trainer/kernels/cuda/residual_rmsnorm_fp8.h"
 #include "trainer/kernels/cuda/rmsnorm_backward.h"
+#include "trainer/kernels/cuda/rmsnorm_forward.h"
+#include "trainer/kernels/cuda/rmsnorm_fp8.h"
 #include "trainer/kernels/cuda/rope_packed.h"
 #include "trainer/kernels/cuda/swiglu_fp8.h"
 #include "trainer/tensor/cuda_check.h"
@@ -123,7 +123,8 @@ class CudaOps : public Ops {
     attention_ = &attentions_.Plan(spec, {}, stream_);
     workspace_bytes_ =
         std::max({fp8::cuda::kGemmWorkspaceBytes, attention_->WorkspaceBytes(),
-                  cuda::RmsNormBackwardWorkspace(norm_columns) * int64_t{sizeof(float)},
+                  cuda::RmsNormBackwardFp8Workspace(qkv.batch * qkv.positions, norm_columns) *
+                      int64_t{sizeof(float)},
                   cuda::AddSquaresWorkspace() * int64_t{sizeof(double)}});
   }
   int64_t WorkspaceBytes() const override { return workspace_bytes_; }
@@ -155,17 +156,22 @@ class CudaOps : public Ops {
     cuda::EmbeddingGroupsBackward(groups, columns, tokens, starts, positions, dy, dtable, stream_);
     Done("EmbeddingGroupsBackward");
   }
-  void ResidualRmsNorm(const kernels::RmsNormShape& shape, const Bfloat16* x,
-                       const Bfloat16* residual, const Bfloat16* weight, Bfloat16* sum, float* rstd,
-                       Bfloat16* y) override {
-    cuda::ResidualRmsNorm(shape, x, residual, weight, sum, rstd, y, stream_);
-    Done("ResidualRmsNorm");
+  void RmsNormForward(const kernels::RmsNormShape& shape, const Bfloat16* x, const Bfloat16* weight,
+                      Bfloat16* y, float* rstd) override {
+    cuda::RmsNormForward(shape, x, weight, y, rstd, stream_);
+    Done("RmsNormForward");
   }
-  void ResidualRmsNormFp8(const kernels::RmsNormShape& shape, const Bfloat16* x,
-                          const Bfloat16* residual, const Bfloat16* weight, Bfloat16* sum,
-                          float* rstd, const Fp8Output& y) override {
-    cuda::ResidualRmsNormFp8(shape, x, residual, weight, sum, rstd, y, stream_);
-    Done("ResidualRmsNormFp8");
+  void RmsNormFp8(const kernels::RmsNormShape& shape, const Bfloat16* x, const Bfloat16* weight,
+                  float* rstd, const Fp8Output& y) override {
+    cuda::RmsNormFp8(shape, x, weight, rstd, y, stream_);
+    Done("RmsNormFp8");
+  }
+  void RmsNormBackwardFp8(const kernels::RmsNormShape& shape, const Bfloat16* dy, const Bfloat16* x,
+                          const Bfloat16* weight, const float* rstd, Bfloat16* dx, float* dweight,
+                          const Fp8Output& dx_fp8) override {
+    cuda::RmsNormBackwardFp8(shape, dy, x, weight, rstd, dx, dweight, dx_fp8,
+                             reinterpret_cast<float*>(workspace_), stream_);
+    Done("RmsNormBackwardFp8");
   }
   void RmsNormBackward(const kernels::RmsNormShape& shape, const Bfloat16* dy, const Bfloat16* x,
                        const Bfloat16* weight, const float* rstd, Bfloat16* dx,

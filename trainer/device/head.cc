@@ -32,7 +32,7 @@ Head::Head(Ops* ops, const Shape& shape, const Workspace* workspace, const Weigh
 
 void Head::Plan(Planner& planner) {
   const int64_t T = shape_.tokens(), C = shape_.hidden();
-  planner.Want(&input_, "head.input", T * C, kHeadNorm, kHeadNormBackward);
+  planner.Want(&input_, "head.input", T * C, kForwardStart, kHeadNormBackward);
   planner.Want(&rstd_, "head.rstd", T, kHeadNorm, kHeadNormBackward);
   planner.Want(&normed_, "head.normed", T * C, kHeadNorm, kHead);
   planner.Want(&dnormed_, "head.dnormed", T * C, kHead, kHeadNormBackward);
@@ -44,9 +44,8 @@ void Head::AppendProducts(std::vector<fp8::cuda::GemmSpec>& specs) const {
   linear_.AppendProducts(specs);
 }
 
-void Head::Forward(const Bfloat16* residual, const int64_t* labels, const float* mask, Pass pass,
-                   double* sums) {
-  ops_->ResidualRmsNorm(shape_.Norm(), ws_.branch, residual, norm_->copy, input_, rstd_, normed_);
+void Head::Forward(const int64_t* labels, const float* mask, Pass pass, double* sums) {
+  ops_->RmsNormForward(shape_.Norm(), input_, norm_->copy, normed_, rstd_);
   const int64_t rows = shape_.tokens() / chunks_;
   for (int64_t start = 0; start < shape_.tokens(); start += rows) {
     const Bfloat16* const x = normed_ + start * shape_.hidden();
@@ -61,10 +60,9 @@ void Head::Forward(const Bfloat16* residual, const int64_t* labels, const float*
   ops_->AddLosses(shape_.tokens(), losses_, mask, sums);
 }
 
-void Head::Backward() {
+Operand Head::Backward(const StreamGradient& gradient, int64_t consumer) {
   ops_->Zero(ws_.gradient, shape_.tokens() * shape_.hidden() * 2);
-  ops_->RmsNormBackward(shape_.Norm(), dnormed_, input_, norm_->copy, rstd_, ws_.gradient,
-                        norm_->grad);
+  return gradient.AddNorm(*norm_, dnormed_, input_, rstd_, consumer);
 }
 
 }  // namespace muster::device

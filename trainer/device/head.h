@@ -19,12 +19,13 @@ class Head {
   void Plan(Planner& planner);
   void AppendProducts(std::vector<fp8::cuda::GemmSpec>& specs) const;
 
-  // From workspace.branch and `residual` to the loss: sums[0] += sum of losses, sums[1] += tokens.
-  // In training adds to the gradients of norm (by Backward) and weight.
-  void Forward(const Bfloat16* residual, const int64_t* labels, const float* mask, Pass pass,
-               double* sums);
-  // Sets workspace.gradient to that of the residual stream.
-  void Backward();
+  // Where the residual stream is left for it.
+  Bfloat16* input() const { return input_; }
+  // From the input to the loss: sums[0] += sum of losses, sums[1] += tokens. In training adds to
+  // the gradients of norm (by Backward) and weight.
+  void Forward(const int64_t* labels, const float* mask, Pass pass, double* sums);
+  // Sets workspace.gradient to that of the residual stream, also as `consumer` takes it.
+  Operand Backward(const StreamGradient& gradient, int64_t consumer);
 
  private:
   Ops* ops_;

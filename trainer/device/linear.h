@@ -20,9 +20,10 @@ class Linear {
 
   int64_t number() const { return weight_->linear; }
 
-  void Forward(const Operand& x, Bfloat16* y) const {
+  // `residual`: what y is added to, where the products were made so.
+  void Forward(const Operand& x, Bfloat16* y, const Bfloat16* residual = nullptr) const {
     const Operand& w = weight_->operand;
-    ops_->Gemm(gemms_.forward, {x.rows, w.rows, y, x.scale_inv, w.scale_inv});
+    ops_->Gemm(gemms_.forward, {x.rows, w.rows, y, x.scale_inv, w.scale_inv, residual});
   }
   void InputGradient(const Operand& dy, Bfloat16* dx) const {
     const Operand& w = weight_->operand;

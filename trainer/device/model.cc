@@ -57,8 +57,9 @@ void Model::MakeLayers() {
                              find(prefix + "mlp.linear_fc1.layer_norm_weight"),
                              find(prefix + "mlp.linear_fc1.weight"),
                              find(prefix + "mlp.linear_fc2.weight")};
-    blocks_.push_back(std::make_unique<Block>(ops_.get(), scaler_.get(), shape_, &workspace_, parts,
-                                              weights_->types()));
+    blocks_.push_back(std::make_unique<Block>(ops_.get(), scaler_.get(), shape_, &workspace_,
+                                              layer < shape_.recomputed_layers ? &shared_ : nullptr,
+                                              parts, weights_->types()));
   }
   const bool untied = shape_.model.untie_embeddings_and_output_weights;
   head_ = std::make_unique<Head>(ops_.get(), shape_, &workspace_, find(model::kFinalNormName),
@@ -75,6 +76,7 @@ void Model::MakeMemory() {
   weights_->Plan(planner);
   if (scaler_) scaler_->Plan(planner);
   workspace_.Plan(planner, shape_);
+  if (shape_.recomputed_layers > 0) shared_.Plan(planner, shape_, "recomputed.");
   for (size_t i = 0; i < blocks_.size(); ++i) {
     blocks_[i]->Plan(planner, model::LayerPrefix(static_cast<int64_t>(i)));
   }
@@ -164,20 +166,22 @@ void Model::Load(const data::Batch& batch) {
 void Model::Forward(Pass pass) {
   const Weight& embedding = weights_->all().front();
   ops_->EmbeddingForward(shape_.tokens(), shape_.hidden(), inputs_.tokens, embedding.copy,
-                         workspace_.branch);
-  const Bfloat16* residual = nullptr;
-  for (const auto& block : blocks_) {
-    residual = block->Forward(residual, pass != Pass::kEvaluation);
+                         blocks_.front()->input());
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    blocks_[i]->Forward(i + 1 < blocks_.size() ? blocks_[i + 1]->input() : head_->input(),
+                        pass == Pass::kEvaluation ? Run::kEvaluation : Run::kTraining);
   }
-  head_->Forward(residual, inputs_.labels, inputs_.mask, pass, sums_);
+  head_->Forward(inputs_.labels, inputs_.mask, pass, sums_);
 }
 
 void Model::Train(Pass pass) {
   Forward(pass);
   if (scaler_) scaler_->AfterForward();
-  head_->Backward();
-  for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) {
-    (*block)->Backward(pass == Pass::kFirst);
+  const StreamGradient gradient(ops_.get(), scaler_.get(), shape_.Norm(), &workspace_);
+  Operand dy = head_->Backward(gradient, blocks_.back()->output_linear());
+  for (size_t i = blocks_.size(); i-- > 0;) {
+    const int64_t consumer = i > 0 ? blocks_[i - 1]->output_linear() : -1;
+    dy = blocks_[i]->Backward(gradient, dy, consumer, pass == Pass::kFirst);
   }
   if (scaler_) scaler_->AfterBackward();
 }

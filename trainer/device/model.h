@@ -69,6 +69,7 @@ class Model {
   std::unique_ptr<Scaler> scaler_;
   std::unique_ptr<Weights> weights_;
   Workspace workspace_;
+  Saved shared_;  // of the layers that are recomputed
   std::vector<std::unique_ptr<Block>> blocks_;
   std::unique_ptr<Head> head_;
   Inputs inputs_;

@@ -12,7 +12,7 @@
 #include "trainer/fp8/scaling.h"
 #include "trainer/kernels/adamw_bf16.h"
 #include "trainer/kernels/fp8_output.h"
-#include "trainer/kernels/residual_rmsnorm_fp8.h"
+#include "trainer/kernels/rmsnorm_fp8.h"
 #include "trainer/kernels/rope_packed.h"
 #include "trainer/kernels/swiglu_fp8.h"
 #include "trainer/kernels/token_groups.h"
@@ -70,15 +70,17 @@ class Ops {
   virtual void EmbeddingGroupsBackward(int64_t groups, int64_t columns, const int32_t* tokens,
                                        const int32_t* starts, const int32_t* positions,
                                        const Bfloat16* dy, float* dtable) = 0;
-  virtual void ResidualRmsNorm(const kernels::RmsNormShape& shape, const Bfloat16* x,
-                               const Bfloat16* residual, const Bfloat16* weight, Bfloat16* sum,
-                               float* rstd, Bfloat16* y) = 0;
-  virtual void ResidualRmsNormFp8(const kernels::RmsNormShape& shape, const Bfloat16* x,
-                                  const Bfloat16* residual, const Bfloat16* weight, Bfloat16* sum,
-                                  float* rstd, const kernels::Fp8Output& y) = 0;
+  virtual void RmsNormForward(const kernels::RmsNormShape& shape, const Bfloat16* x,
+                              const Bfloat16* weight, Bfloat16* y, float* rstd) = 0;
+  virtual void RmsNormFp8(const kernels::RmsNormShape& shape, const Bfloat16* x,
+                          const Bfloat16* weight, float* rstd, const kernels::Fp8Output& y) = 0;
   virtual void RmsNormBackward(const kernels::RmsNormShape& shape, const Bfloat16* dy,
                                const Bfloat16* x, const Bfloat16* weight, const float* rstd,
                                Bfloat16* dx, float* dweight) = 0;
+  virtual void RmsNormBackwardFp8(const kernels::RmsNormShape& shape, const Bfloat16* dy,
+                                  const Bfloat16* x, const Bfloat16* weight, const float* rstd,
+                                  Bfloat16* dx, float* dweight,
+                                  const kernels::Fp8Output& dx_fp8) = 0;
   virtual void RopePacked(const kernels::QkvShape& shape, const float* cos, const float* sin,
                           Bfloat16* qkv) = 0;
   virtual void RopePackedGradient(const kernels::QkvShape& shape, const float* cos,

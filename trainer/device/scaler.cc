@@ -59,10 +59,10 @@ kernels::Fp8Output Scaler::Output(int64_t linear, Role role, uint8_t* codes, uin
           scale_inv, record ? direction.history + slot : nullptr};
 }
 
-kernels::Fp8Output Scaler::InputAgain(int64_t linear, uint8_t* transposed) const {
+kernels::Fp8Output Scaler::InputAgain(int64_t linear, uint8_t* codes, uint8_t* transposed) const {
   const float* const scale =
       tensorwise_ ? CurrentScale(linear, Role::kInput) : forward_.used + linear * forward_.slots;
-  return {Format::kE4m3, scale, nullptr, transposed, nullptr, nullptr};
+  return {Format::kE4m3, scale, codes, transposed, nullptr, nullptr};
 }
 
 void Scaler::Update(Direction& direction, Format format) {

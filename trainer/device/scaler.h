@@ -50,11 +50,11 @@ class Scaler {
     }
     return {codes, transposed, out.scale_inv};
   }
-  // The input of `linear` once more, transposed alone, in the backward of the micro-batch whose
-  // forward made it: with the same scale.
-  kernels::Fp8Output InputAgain(int64_t linear, uint8_t* transposed) const;
-  Operand InputOperand(int64_t linear, const uint8_t* transposed) const {
-    return {nullptr, transposed, ScaleInverse(linear, fp8::Role::kInput)};
+  // The input of `linear` once more, in the backward of the micro-batch whose forward made it: with
+  // the same scale.
+  kernels::Fp8Output InputAgain(int64_t linear, uint8_t* codes, uint8_t* transposed) const;
+  Operand InputOperand(int64_t linear, const uint8_t* codes, const uint8_t* transposed) const {
+    return {codes, transposed, ScaleInverse(linear, fp8::Role::kInput)};
   }
   const float* ScaleInverse(int64_t linear, fp8::Role role) const;
 

@@ -16,6 +16,8 @@ struct Shape {
   int64_t batch = 0;  // micro-batch size
   fp8::cuda::FastAccumulation fast = {};
   int64_t head_tokens = 8192;  // whose logits exist at a time, at most
+  // The first layers keep their input alone, and run forward again before their backward.
+  int64_t recomputed_layers = 0;
 
   int64_t tokens() const { return batch * model.seq_length; }
   int64_t hidden() const { return model.hidden_size; }
@@ -39,6 +41,10 @@ struct StateTypes {
   bool bf16_gradients = false;  // of FP8 linears
 };
 
+// Why a layer runs forward: to evaluate; to train; once more, in the backward of the same
+// micro-batch.
+enum class Run { kEvaluation, kTraining, kAgain };
+
 // What a micro-batch is for: to evaluate; to train, as the first of an iteration, which writes the
 // gradients of matrices instead of adding to them; to train.
 enum class Pass { kEvaluation, kFirst, kNext };
@@ -59,20 +65,18 @@ enum Phase : int {
   kHeadNorm,
   kHead,
   kHeadNormBackward,
-  kCastFc2Gradient,
   kFc2Input,
   kSwigluBackward,
   kFc2Weight,
-  kFc1Input,
   kFc1Weight,
+  kFc1Input,
   kNormFc1Backward,
-  kCastProjGradient,
-  kProjInput,
   kProjWeight,
+  kProjInput,
   kAttentionBackward,
   kRopeBackward,
-  kQkvInput,
   kQkvWeight,
+  kQkvInput,
   kNormQkvBackward,
   kBackwardEnd,
 };

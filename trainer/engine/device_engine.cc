@@ -2,7 +2,9 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <stdexcept>
+#include <string>
 
 #include "trainer/config/error.h"
 #include "trainer/device/model.h"
@@ -14,12 +16,45 @@ namespace {
 using device::Weight;
 using device::Weights;
 
+// How many layers keep their input alone. Throws ConfigError for what this device doesn't do.
+int64_t RecomputedLayers(const config::TrainConfig& config) {
+  for (const std::string& module : config.recompute_modules) {
+    if (module == "core_attn") continue;
+    throw ConfigError("--recompute-modules " + module +
+                      ": --device cuda recomputes no such part alone; it takes core_attn, or "
+                      "--recompute-granularity full");
+  }
+  const bool block = config.recompute_method == "block";
+  if (config.recompute_granularity != "full") {
+    if (config.recompute_num_layers || !config.recompute_method.empty()) {
+      throw ConfigError(std::string(config.recompute_num_layers ? "--recompute-num-layers"
+                                                                : "--recompute-method") +
+                        " needs --recompute-granularity full");
+    }
+    return 0;
+  }
+  if (block) {
+    if (!config.recompute_num_layers) {
+      throw ConfigError("--recompute-method block needs --recompute-num-layers");
+    }
+    return std::min(*config.recompute_num_layers, config.model.num_layers);
+  }
+  if (config.recompute_num_layers.value_or(1) != 1) {
+    throw ConfigError("--recompute-num-layers " + std::to_string(*config.recompute_num_layers) +
+                      ": --device cuda keeps the input of each layer, not of each " +
+                      std::to_string(*config.recompute_num_layers) +
+                      "; use 1, or --recompute-method block");
+  }
+  return config.model.num_layers;
+}
+
 device::Shape ShapeOf(const config::TrainConfig& config) {
   device::Shape shape{.model = config.model, .batch = config.micro_batch_size};
   const std::string& fast = config.fp8_fast_accumulation;
   shape.fast = {.forward = fast != "none",
                 .input_gradient = fast == "input" || fast == "all",
                 .weight_gradient = fast == "all"};
+  shape.recomputed_layers = RecomputedLayers(config);
   return shape;
 }
 

@@ -15,7 +15,7 @@ constexpr int64_t kGemmAlignment = 256;
 // Each scale has 16 bytes to itself: cuBLAS 13 runs no FP8 product whose scales are aligned less.
 constexpr int64_t kScaleAlignment = 16;
 
-// Device pointers; the result must not overlap an operand.
+// Device pointers; the result must not overlap an operand, nor `addend` but as a whole.
 struct GemmArguments {
   const void* left;
   const void* right;
@@ -23,6 +23,9 @@ struct GemmArguments {
   // FP8 only: one float each, aligned to kScaleAlignment; the product is multiplied by both.
   const float* left_scale_inv = nullptr;
   const float* right_scale_inv = nullptr;
+  // Of a product that accumulates: what it is added to, of the result's type; null: the result
+  // itself.
+  const void* addend = nullptr;
 };
 
 }  // namespace muster::fp8::cuda

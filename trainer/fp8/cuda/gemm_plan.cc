@@ -117,17 +117,18 @@ bool GemmPlan::Accepts(const GemmAlgorithm& algorithm) const {
 cublasStatus_t GemmPlan::Launch(const GemmAlgorithm& algorithm, const GemmArguments& arguments,
                                 void* workspace, cudaStream_t stream) const {
   if (!Aligned(arguments.left, kGemmAlignment) || !Aligned(arguments.right, kGemmAlignment) ||
-      !Aligned(arguments.out, kGemmAlignment)) {
+      !Aligned(arguments.out, kGemmAlignment) || !Aligned(arguments.addend, kGemmAlignment)) {
     throw CudaError("operands of " + ToString(spec_) + " must be aligned to " +
                     std::to_string(kGemmAlignment) + " bytes");
   }
+  const void* const addend = arguments.addend != nullptr ? arguments.addend : arguments.out;
   if (IsFp8(spec_.left)) SetScales(arguments.left_scale_inv, arguments.right_scale_inv);
   const auto algo = std::bit_cast<cublasLtMatmulAlgo_t>(algorithm);
   const float alpha = 1;
   const float beta = spec_.accumulate ? 1 : 0;
   return cublasLtMatmul(handle_, operation_.get(), &alpha, arguments.right, right_.get(),
-                        arguments.left, left_.get(), &beta, arguments.out, out_.get(),
-                        arguments.out, out_.get(), &algo, workspace, kGemmWorkspaceBytes, stream);
+                        arguments.left, left_.get(), &beta, addend, out_.get(), arguments.out,
+                        out_.get(), &algo, workspace, kGemmWorkspaceBytes, stream);
 }
 
 void GemmPlan::Run(const GemmArguments& arguments, void* workspace, cudaStream_t stream) const {

@@ -22,7 +22,8 @@ constexpr int64_t BytesOf(ElementType type) {
 }
 const char* Name(ElementType type);
 
-// One matrix product on row-major operands: out[M, N] = left[M, K] * right[K, N], or out += ... .
+// One matrix product on row-major operands: out[M, N] = left[M, K] * right[K, N], or that plus an
+// addend.
 // All that its algorithm may depend on.
 struct GemmSpec {
   int64_t m, n, k;

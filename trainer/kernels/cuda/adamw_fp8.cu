@@ -15,12 +15,12 @@ struct State {
 
 // A patch of the weight. The largest magnitude in it.
 template <typename G, typename M, __nv_fp8_interpretation_t kFormat, bool kWhole>
-__device__ int StepPatch(const AdamWRule& rule, const PatchOutput& y, const State<G, M>& state,
-                         const PatchPlace& at) {
+__device__ float StepPatch(const AdamWRule& rule, const PatchOutput& y, const State<G, M>& state,
+                           const PatchPlace& at) {
   const float grad_scale = (rule.clip != nullptr ? *rule.clip : 1.0f) *
                            (rule.inverse_tokens != nullptr ? *rule.inverse_tokens : 1.0f);
   const float scale = ScaleOf(y.out);
-  int largest = 0;
+  float largest = 0;
   CodesOfEight codes[kEight];
 #pragma unroll
   for (int i = 0; i < kEight; ++i) {

@@ -53,9 +53,8 @@ __device__ Softmax OfRow(const Bfloat16* row, int64_t vocab) {
   return mine;
 }
 
-// Of the whole block, the same in each thread and in each run.
-__device__ Softmax OfBlock(Softmax mine) {
-  __shared__ Softmax of_warps[kWarps];
+// Of a warp, the same in each lane and in each run.
+__device__ Softmax OfWarp(Softmax mine) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) {
     Softmax other;
@@ -63,12 +62,16 @@ __device__ Softmax OfBlock(Softmax mine) {
     other.sum = __shfl_xor_sync(0xffffffff, mine.sum, offset);
     mine.Add(other);
   }
+  return mine;
+}
+
+// Of the whole block of 32 warps.
+__device__ Softmax OfBlock(Softmax mine) {
+  __shared__ Softmax of_warps[kWarps];
+  mine = OfWarp(mine);
   if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = mine;
   __syncthreads();
-  Softmax total = of_warps[0];
-#pragma unroll
-  for (int warp = 1; warp < kWarps; ++warp) total.Add(of_warps[warp]);
-  return total;
+  return OfWarp(of_warps[threadIdx.x % kWarps]);
 }
 
 // One block for each row; the second pass finds most of the row in the L2 cache.

@@ -6,7 +6,7 @@ namespace muster::kernels::cuda {
 namespace {
 
 template <typename T, __nv_fp8_interpretation_t kFormat, bool kWhole>
-__device__ int CastPatch(const PatchOutput& y, const T* x, const PatchPlace& at) {
+__device__ float CastPatch(const PatchOutput& y, const T* x, const PatchPlace& at) {
   Eight<T> rows[kEight];
 #pragma unroll
   for (int i = 0; i < kEight; ++i) {
@@ -14,7 +14,7 @@ __device__ int CastPatch(const PatchOutput& y, const T* x, const PatchPlace& at)
     rows[i] = LoadEight<kWhole>(x + (at.row + i) * y.columns + at.column, inside);
   }
   const float scale = ScaleOf(y.out);
-  int largest = 0;
+  float largest = 0;
   CodesOfEight codes[kEight];
 #pragma unroll
   for (int i = 0; i < kEight; ++i) {

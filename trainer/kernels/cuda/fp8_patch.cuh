@@ -43,13 +43,13 @@ struct CodesOfEight {
 };
 
 template <__nv_fp8_interpretation_t kFormat>
-__device__ CodesOfEight CastEight(const float (&values)[kEight], float scale, int& largest) {
+__device__ CodesOfEight CastEight(const float (&values)[kEight], float scale, float& largest) {
   CodesOfEight result;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const float* four = values + 4 * half;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) largest = max(largest, MagnitudeBits(four[i]));
+    for (int i = 0; i < 4; ++i) largest = fmaxf(largest, fabsf(four[i]));  // not of a NaN
     const uint32_t low = __nv_cvt_float2_to_fp8x2(make_float2(four[0] * scale, four[1] * scale),
                                                   __NV_SATFINITE, kFormat);
     const uint32_t high = __nv_cvt_float2_to_fp8x2(make_float2(four[2] * scale, four[3] * scale),
@@ -117,16 +117,16 @@ __device__ void StorePatch(const PatchOutput& y, int64_t row, int64_t column, in
 }
 
 // At the end of a kernel: all threads of the block give the largest magnitude that they saw.
-__device__ inline void FinishOutput(const Fp8Output& out, int largest) {
+// Magnitudes are not negative, so the order of their bits is theirs.
+__device__ inline void FinishOutput(const Fp8Output& out, float of_thread) {
   if (out.amax != nullptr) {
-    largest = __reduce_max_sync(0xffffffff, largest);
+    int largest = __reduce_max_sync(0xffffffff, __float_as_int(of_thread));
     __shared__ int of_warps[32];
     if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = largest;
     __syncthreads();
     if (threadIdx.x < 32) {
       const int mine = threadIdx.x < blockDim.x / 32 ? of_warps[threadIdx.x] : 0;
       largest = __reduce_max_sync(0xffffffff, mine);
-      // Magnitudes are not negative, so integer order is float order.
       if (threadIdx.x == 0) atomicMax(reinterpret_cast<int*>(out.amax), largest);
     }
   }
@@ -136,6 +136,8 @@ __device__ inline void FinishOutput(const Fp8Output& out, int largest) {
 }
 
 // Where the patch of a thread lies in a grid of blocks that covers [rows, columns] row by row.
+// Later rows come first: the product before has written them last, so that they may still be in the
+// L2 cache.
 struct PatchPlace {
   int64_t row, column;
 
@@ -145,9 +147,10 @@ struct PatchPlace {
 };
 __device__ inline PatchPlace PlaceOfPatch(int64_t columns) {
   const int64_t across = (columns + kBlockColumns - 1) / kBlockColumns;
+  const int64_t block = gridDim.x - 1 - blockIdx.x;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  return {blockIdx.x / across * kBlockRows + warp / 2 * kWarpRows + lane / 8 * kEight,
-          blockIdx.x % across * kBlockColumns + warp % 2 * kWarpColumns + lane % 8 * kEight};
+  return {block / across * kBlockRows + warp / 2 * kWarpRows + lane / 8 * kEight,
+          block % across * kBlockColumns + warp % 2 * kWarpColumns + lane % 8 * kEight};
 }
 // Whether every thread of the grid over [rows, columns] has a whole patch: then a kernel without
 // code for ragged edges will do, which needs fewer registers.

@@ -99,15 +99,14 @@ __global__ void __launch_bounds__(kThreads, BlocksOf(kVectors)) BackwardKernel(O
 
 constexpr int kSumColumns = 32, kSumRows = 16;
 
-// dweight += the sum of the blocks' parts, in a fixed order.
 __global__ void __launch_bounds__(kSumColumns* kSumRows)
-    SumKernel(const float* partial, int blocks, int64_t columns, float* dweight) {
+    SumKernel(const float* partial, int64_t blocks, int64_t columns, float* dweight) {
   __shared__ float part[kSumRows][kSumColumns];
   const int across = threadIdx.x % kSumColumns, down = threadIdx.x / kSumColumns;
   const int64_t column = static_cast<int64_t>(blockIdx.x) * kSumColumns + across;
   float sum = 0;
   if (column < columns) {
-    for (int block = down; block < blocks; block += kSumRows) {
+    for (int64_t block = down; block < blocks; block += kSumRows) {
       sum += partial[block * columns + column];
     }
   }
@@ -139,6 +138,13 @@ int64_t RmsNormBackwardWorkspace(int64_t columns) {
   return Blocks(columns) * columns;
 }
 
+void AddColumnSums(int64_t rows, int64_t columns, const float* x, float* sums,
+                   cudaStream_t stream) {
+  const int64_t blocks = (columns + kSumColumns - 1) / kSumColumns;
+  SumKernel<<<static_cast<unsigned>(blocks), kSumColumns * kSumRows, 0, stream>>>(x, rows, columns,
+                                                                                  sums);
+}
+
 void RmsNormBackward(const RmsNormShape& shape, const Bfloat16* dy, const Bfloat16* x,
                      const Bfloat16* weight, const float* rstd, Bfloat16* dx, float* dweight,
                      float* workspace, cudaStream_t stream) {
@@ -163,9 +169,7 @@ void RmsNormBackward(const RmsNormShape& shape, const Bfloat16* dy, const Bfloat
   if (vectors == 1) Launch<1>(of, whole, stream);
   if (vectors == 2) Launch<2>(of, whole, stream);
   if (vectors == 4) Launch<4>(of, whole, stream);
-  const int64_t sums = (shape.columns + kSumColumns - 1) / kSumColumns;
-  SumKernel<<<static_cast<unsigned>(sums), kSumColumns * kSumRows, 0, stream>>>(
-      workspace, Blocks(shape.columns), shape.columns, dweight);
+  AddColumnSums(Blocks(shape.columns), shape.columns, workspace, dweight, stream);
 }
 
 }  // namespace muster::kernels::cuda

@@ -22,4 +22,7 @@ void RmsNormBackward(const RmsNormShape& shape, const Bfloat16* dy, const Bfloat
                      const Bfloat16* weight, const float* rstd, Bfloat16* dx, float* dweight,
                      float* workspace, cudaStream_t stream);
 
+// sums[columns] += the sum over the rows of x [rows, columns], in a fixed order.
+void AddColumnSums(int64_t rows, int64_t columns, const float* x, float* sums, cudaStream_t stream);
+
 }  // namespace muster::kernels::cuda

@@ -11,7 +11,7 @@ __device__ float Sigmoid(float x) {
 
 // A patch of y. The largest magnitude in it.
 template <__nv_fp8_interpretation_t kFormat, bool kWhole>
-__device__ int ForwardPatch(const PatchOutput& y, const Bfloat16* gate_up, const PatchPlace& at) {
+__device__ float ForwardPatch(const PatchOutput& y, const Bfloat16* gate_up, const PatchPlace& at) {
   Eight<Bfloat16> gates[kEight], ups[kEight];
 #pragma unroll
   for (int i = 0; i < kEight; ++i) {
@@ -21,7 +21,7 @@ __device__ int ForwardPatch(const PatchOutput& y, const Bfloat16* gate_up, const
     ups[i] = LoadEight<kWhole>(gate + y.columns, inside);
   }
   const float scale = ScaleOf(y.out);
-  int largest = 0;
+  float largest = 0;
   CodesOfEight codes[kEight];
 #pragma unroll
   for (int i = 0; i < kEight; ++i) {
@@ -49,11 +49,11 @@ __global__ void __launch_bounds__(kPatchThreads, 3)
 // A patch of dgate and the same one of dup, `ffn` columns further to the right in y.
 // kAgain: y once more, in e4m3.
 template <__nv_fp8_interpretation_t kFormat, bool kWhole, bool kAgain>
-__device__ int BackwardPatch(const PatchOutput& y, const PatchOutput& y_again, const Bfloat16* dy,
-                             const Bfloat16* gate_up, const PatchPlace& at) {
+__device__ float BackwardPatch(const PatchOutput& y, const PatchOutput& y_again, const Bfloat16* dy,
+                               const Bfloat16* gate_up, const PatchPlace& at) {
   const int64_t ffn = y_again.columns;
   const float scale = ScaleOf(y.out), again_scale = ScaleOf(y_again.out);
-  int largest = 0, again_largest = 0;
+  float largest = 0, again_largest = 0;
   CodesOfEight dgates[kEight], dups[kEight], again[kEight];
 #pragma unroll
   for (int i = 0; i < kEight; ++i) {

@@ -6,8 +6,8 @@
 
 #include "trainer/tensor/bfloat16.h"
 
-// Device code that the fused kernels share: loads and stores of eight neighbouring elements, block
-// sums and magnitudes.
+// Device code that the fused kernels share: loads and stores of eight neighbouring elements, and
+// sums over a warp.
 
 namespace muster::kernels::cuda {
 
@@ -64,10 +64,11 @@ __device__ void StoreEight(T* x, const Eight<T>& values, int64_t inside) {
   }
 }
 
-// Floats without their sign are ordered as their bits are; NaN counts as 0.
-__device__ inline int MagnitudeBits(float x) {
-  const int bits = __float_as_int(x) & 0x7fffffff;
-  return bits > 0x7f800000 ? 0 : bits;
+// Makes the compiler forget what it knows about packed elements: else it keeps them unpacked, in
+// twice the registers, from one use to the next.
+__device__ inline void KeepPacked(Eight<Bfloat16>& values) {
+  auto* const word = reinterpret_cast<uint32_t*>(values.element);
+  asm volatile("" : "+r"(word[0]), "+r"(word[1]), "+r"(word[2]), "+r"(word[3]));
 }
 
 // The sum over a warp, the same in each lane and in each run.

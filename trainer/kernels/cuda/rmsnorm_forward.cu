@@ -1,4 +1,4 @@
-#include "trainer/kernels/cuda/residual_rmsnorm.h"
+#include "trainer/kernels/cuda/rmsnorm_forward.h"
 
 #include "trainer/kernels/cuda/vectors.cuh"
 
@@ -10,24 +10,12 @@ constexpr int kThreads = 512, kWarps = kThreads / 32;
 constexpr int kKept = 2;
 
 struct Operands {
-  const Bfloat16 *x, *residual, *weight;
-  Bfloat16 *sum, *y;
+  const Bfloat16 *x, *weight;
+  Bfloat16* y;
   float* rstd;
   int64_t columns;
   float epsilon, offset;
 };
-
-template <bool kWhole>
-__device__ Eight<Bfloat16> Added(const Operands& of, int64_t at, int64_t inside) {
-  auto x = LoadEight<kWhole>(of.x + at, inside);
-  if (of.residual == nullptr) return x;
-  const auto residual = LoadEight<kWhole>(of.residual + at, inside);
-#pragma unroll
-  for (int j = 0; j < kEight; ++j) {
-    x.element[j] = FromFloat<Bfloat16>(ToFloat(x.element[j]) + ToFloat(residual.element[j]));
-  }
-  return x;
-}
 
 // One block for each row.
 template <bool kWhole>
@@ -40,7 +28,8 @@ __global__ void __launch_bounds__(kThreads) NormKernel(Operands of) {
 #pragma unroll
   for (int v = 0; v < kKept; ++v) {
     const int64_t column = threadIdx.x * kEight + v * kStep;
-    if (column < of.columns) kept[v] = Added<kWhole>(of, origin + column, of.columns - column);
+    if (column < of.columns)
+      kept[v] = LoadEight<kWhole>(of.x + origin + column, of.columns - column);
 #pragma unroll
     for (int j = 0; j < kEight; ++j) {
       squares += ToFloat(kept[v].element[j]) * ToFloat(kept[v].element[j]);
@@ -48,7 +37,7 @@ __global__ void __launch_bounds__(kThreads) NormKernel(Operands of) {
   }
   for (int64_t column = threadIdx.x * kEight + kKept * kStep; column < of.columns;
        column += kStep) {
-    const auto x = Added<kWhole>(of, origin + column, of.columns - column);
+    const auto x = LoadEight<kWhole>(of.x + origin + column, of.columns - column);
 #pragma unroll
     for (int j = 0; j < kEight; ++j) squares += ToFloat(x.element[j]) * ToFloat(x.element[j]);
   }
@@ -71,7 +60,6 @@ __global__ void __launch_bounds__(kThreads) NormKernel(Operands of) {
                                          (of.offset + ToFloat(weight.element[j])));
     }
     StoreEight<kWhole>(of.y + origin + column, y, inside);
-    if (of.sum != nullptr) StoreEight<kWhole>(of.sum + origin + column, x, inside);
   };
 #pragma unroll
   for (int v = 0; v < kKept; ++v) {
@@ -80,27 +68,24 @@ __global__ void __launch_bounds__(kThreads) NormKernel(Operands of) {
   }
   for (int64_t column = threadIdx.x * kEight + kKept * kStep; column < of.columns;
        column += kStep) {
-    finish(Added<kWhole>(of, origin + column, of.columns - column), column);
+    finish(LoadEight<kWhole>(of.x + origin + column, of.columns - column), column);
   }
 }
 
 }  // namespace
 
-void ResidualRmsNorm(const RmsNormShape& shape, const Bfloat16* x, const Bfloat16* residual,
-                     const Bfloat16* weight, Bfloat16* sum, float* rstd, Bfloat16* y,
-                     cudaStream_t stream) {
+void RmsNormForward(const RmsNormShape& shape, const Bfloat16* x, const Bfloat16* weight,
+                    Bfloat16* y, float* rstd, cudaStream_t stream) {
   if (shape.rows == 0) return;
   const Operands of{x,
-                    residual,
                     weight,
-                    sum,
                     y,
                     rstd,
                     shape.columns,
                     static_cast<float>(shape.epsilon),
                     static_cast<float>(shape.offset)};
-  const bool whole = shape.columns % kEight == 0 && Aligned(x, 16) && Aligned(residual, 16) &&
-                     Aligned(weight, 16) && Aligned(sum, 16) && Aligned(y, 16);
+  const bool whole =
+      shape.columns % kEight == 0 && Aligned(x, 16) && Aligned(weight, 16) && Aligned(y, 16);
   auto* const kernel = whole ? NormKernel<true> : NormKernel<false>;
   kernel<<<static_cast<unsigned>(shape.rows), kThreads, 0, stream>>>(of);
 }

@@ -1,10 +1,9 @@
 // The training step of a Llama on one GPU, held for a while: tokens per second, energy, and with
 // --profile the time of each kernel.
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/ones.h>
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
+#include <cudnn.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
@@ -12,10 +11,10 @@
 #include <cstdio>
 #include <map>
 #include <optional>
-#include <random>
 #include <string>
 #include <vector>
 
+#include "tests/bench/gpu_models.h"
 #include "tests/bench/gpu_watch.h"
 #include "tests/bench/report.h"
 #include "trainer/device/cuda_ops.h"
@@ -32,7 +31,8 @@ namespace {
 struct Options {
   std::string model = "8b";
   std::vector<std::string> recipes = {"delayed"};
-  int64_t seq = 8192, micro_batch = 1, sequences = 16, layers = 0, head_tokens = 8192;
+  int64_t seq = 8192, micro_batch = 1, sequences = 16, layers = 0, head_tokens = 8192,
+          recomputed = 0;
   double seconds = 60;
   std::string fast = "forward";
   bool eager = false, deterministic = false, fp32_moments = false, bf16_gradients = false,
@@ -40,44 +40,6 @@ struct Options {
   std::string cache;
   std::vector<std::string> references;
 };
-
-config::ModelConfig ModelOf(const Options& options) {
-  config::ModelConfig m;
-  m.num_layers = 32;
-  m.hidden_size = 4096;
-  m.ffn_hidden_size = 14336;
-  m.num_attention_heads = 32;
-  m.num_query_groups = 8;
-  m.kv_channels = 128;
-  m.untie_embeddings_and_output_weights = true;
-  if (options.model == "3b") {
-    m.num_layers = 28;
-    m.hidden_size = 3072;
-    m.ffn_hidden_size = 8192;
-    m.num_attention_heads = 24;
-    m.untie_embeddings_and_output_weights = false;
-  } else if (options.model == "1b") {
-    m.num_layers = 16;
-    m.hidden_size = 2048;
-    m.ffn_hidden_size = 8192;
-    m.kv_channels = 64;
-    m.untie_embeddings_and_output_weights = false;
-  }
-  if (options.layers > 0) m.num_layers = options.layers;
-  m.padded_vocab_size = 128256;
-  m.seq_length = m.max_position_embeddings = options.seq;
-  m.rotary_base = 500000;
-  m.params_dtype = config::DType::kBf16;
-  return m;
-}
-
-void UseRecipe(const std::string& recipe, config::ModelConfig& m) {
-  if (recipe == "bf16") return;
-  m.fp8.recipe = recipe == "delayed" ? config::Fp8Recipe::kDelayed : config::Fp8Recipe::kTensorwise;
-  m.fp8.amax_history_len = 1024;
-  m.fp8.amax_algo = config::AmaxAlgo::kMax;
-  m.fp8.round_outputs_to_bf16 = true;
-}
 
 fp8::cuda::FastAccumulation Fast(const std::string& name) {
   return {.forward = name != "none",
@@ -88,38 +50,16 @@ fp8::cuda::FastAccumulation Fast(const std::string& name) {
 // Of row names: what differs from the headline.
 std::string Suffix(const Options& options) {
   std::string text;
+  if (options.seq != 8192) text += ".seq" + std::to_string(options.seq);
+  if (options.micro_batch != 1) text += ".mbs" + std::to_string(options.micro_batch);
+  if (options.sequences != 16) text += ".gbs" + std::to_string(options.sequences);
+  if (options.recomputed > 0) text += ".recompute" + std::to_string(options.recomputed);
   if (options.bf16_gradients) text += ".bf16_gradients";
   if (options.fast != "forward") text += ".fast_" + options.fast;
   if (options.deterministic) text += ".deterministic";
   if (options.eager) text += ".eager";
   return text;
 }
-
-// Tokens as text has them: a few are frequent, most are rare (Zipf).
-class Text {
- public:
-  explicit Text(int64_t vocab) {
-    for (int64_t i = 0; i < vocab; ++i) weights_.push_back(1.0 / static_cast<double>(i + 3));
-    draw_ = std::discrete_distribution<int64_t>(weights_.begin(), weights_.end());
-  }
-  data::Batch Next(int64_t batch, int64_t positions) {
-    data::Batch result{at::empty({batch, positions}, at::kLong),
-                       at::empty({batch, positions}, at::kLong),
-                       at::ones({batch, positions}, at::kFloat)};
-    for (int64_t i = 0; i < batch * positions; ++i) {
-      const int64_t token = draw_(engine_);
-      result.tokens_BS.data_ptr<int64_t>()[i] = token;
-      if (i > 0) result.labels_BS.data_ptr<int64_t>()[i - 1] = token;
-      if (i + 1 == batch * positions) result.labels_BS.data_ptr<int64_t>()[i] = token;
-    }
-    return result;
-  }
-
- private:
-  std::vector<double> weights_;
-  std::discrete_distribution<int64_t> draw_;
-  std::mt19937 engine_{7};
-};
 
 // Low enough to need no warm-up.
 constexpr double kRate = 1e-5;
@@ -130,11 +70,12 @@ class Bench {
       : options_(options),
         report_(report),
         name_("train." + options.model + "." + recipe + Suffix(options)) {
-    config::ModelConfig m = ModelOf(options);
+    config::ModelConfig m = LlamaConfig(options.model, options.seq, options.layers);
     UseRecipe(recipe, m);
     device::Shape shape{.model = m, .batch = options.micro_batch};
     shape.fast = Fast(options.fast);
     shape.head_tokens = options.head_tokens;
+    shape.recomputed_layers = options.recomputed;
     device::CudaOptions cuda;
     cuda.graphs = !options.eager;
     cuda.deterministic = options.deterministic;
@@ -144,7 +85,7 @@ class Bench {
         device::StateTypes{!options.fp32_moments, options.bf16_gradients}, nullptr);
     optimizer_ =
         std::make_unique<device::Optimizer>(model_.get(), optim::AdamWConfig{0.9, 0.95, 1e-8, 0.1});
-    Text text(m.padded_vocab_size);
+    RandomText text(m.padded_vocab_size);
     for (int i = 0; i < 8; ++i) batches_.push_back(text.Next(options.micro_batch, options.seq));
   }
 
@@ -253,6 +194,7 @@ int Main(int argc, char** argv) {
   app.add_option("--sequences", options.sequences, "of an optimizer step")->capture_default_str();
   app.add_option("--head-tokens", options.head_tokens, "whose logits exist at a time")
       ->capture_default_str();
+  app.add_option("--recompute-layers", options.recomputed, "keep their input alone");
   app.add_option("--fast-accumulation", options.fast, "none, forward, input (forward too) or all")
       ->check(CLI::IsMember({"none", "forward", "input", "all"}))
       ->capture_default_str();
@@ -275,7 +217,8 @@ int Main(int argc, char** argv) {
   }
   std::map<std::string, Report::Reference> references;
   for (const std::string& text : options.references) references.insert(ParseReference(text));
-  std::fprintf(stderr, "%s W; cublasLt %zu\n", DescribeGpu().c_str(), cublasLtGetVersion());
+  std::fprintf(stderr, "%s W; cublasLt %zu, cuDNN %zu\n", DescribeGpu().c_str(),
+               cublasLtGetVersion(), cudnnGetVersion());
   Report report(options.json, std::move(references));
   for (const std::string& recipe : options.recipes) Bench(options, report, recipe).Run();
   report.Finish();
