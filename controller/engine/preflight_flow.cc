@@ -141,9 +141,9 @@ void ExtendConnect(Context& c, JobRun& job) {
   c.StartTimer(job, TimerKind::kConnect, ConnectTimeout(c, job));
 }
 
-// Counts the pushes of the worker, at most once a second and when all hosts are there.
+// Counts the pushes of the worker, now and then and when all hosts are there.
 void SayPushes(Context& c, JobRun& job) {
-  constexpr int64_t kPause = 1'000'000'000;
+  constexpr int64_t kPause = 3'000'000'000;
   Pushes& pushes = job.pushes;
   if (pushes.begun == 0 || job.check_only) return;
   const bool all = AllConnected(c, job);

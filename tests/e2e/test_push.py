@@ -4,16 +4,13 @@ The controller's programs are covered by an empty file system on each host, its 
 its own; each test proves that the daemons run what was pushed.
 """
 
-import json
 import os
 import pathlib
-import signal
 import subprocess
-import time
 
 import pytest
 
-from conftest import BIN, alive, wait_until
+from conftest import BIN
 from namespaces import Namespaces
 
 HOSTS = 4
@@ -104,23 +101,3 @@ def test_two_controllers_push_at_once(push, cluster):
             assert len(push.builds(k)) == 1
     finally:
         subprocess.run([BIN / "muster", "serve", "--stop", "--force"], env=other, timeout=60)
-
-
-def test_a_connection_that_is_reset_in_the_middle_of_the_push(push):
-    push.hosts.run("delay", 2, 100)
-    try:
-        child = push.submit("--", "true")
-        bin_folder = push.state(2) / "bin"
-        wait_until(lambda: list(bin_folder.glob(".push-*/muster*")), 60, "the push is under way")
-        sessions = push.hosts.sessions(2)
-        assert sessions
-        for pid in sessions:
-            os.kill(pid, signal.SIGKILL)
-        code, _, live = push.cluster.finish(child, 120)
-        assert code == 0, live
-    finally:
-        push.hosts.run("heal", 2)
-    # Nothing that was not whole was ever run, and nothing of it stays.
-    wait_until(lambda: len(push.builds(2)) == 1, 20, "leftovers are gone")
-    [path] = push.programs(2).values()
-    assert path == f"{push.state(2)}/bin/{push.builds(2)[0]}/musterd"

@@ -1,6 +1,5 @@
 #include "worker/daemon/bridge.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,8 +17,11 @@
 #include "common/local_daemon.h"
 #include "common/status.h"
 #include "common/version.h"
+#include "worker/daemon/old_builds.h"
+#include "worker/daemon/other_daemon.h"
 #include "worker/daemon/pump.h"
 #include "worker/daemon/state_dir.h"
+#include "worker/facts/proc_reader.h"
 
 namespace muster::worker {
 namespace {
@@ -38,14 +40,9 @@ std::optional<ino_t> NetNamespaceOf(const std::string& process) {
 // A daemon that stayed from an earlier container or namespace with the same folder would run its
 // ranks in the wrong network. It says who it is in its lock file.
 absl::Status CheckSameNetwork(const std::string& state_dir) {
-  char text[32];
-  const UniqueFd lock(open((state_dir + "/lock").c_str(), O_RDONLY | O_CLOEXEC));
-  const ssize_t n = lock ? read(lock.get(), text, sizeof text) : 0;
-  const std::string content(text, n > 0 ? static_cast<size_t>(n) : 0);
-  const std::string pid = content.substr(0, content.find('\n'));
-  if (pid.empty() || pid.find_first_not_of("0123456789") != std::string::npos) {
-    return absl::OkStatus();  // it has just been started
-  }
+  const auto serving = FindServing(state_dir);
+  if (!serving) return absl::OkStatus();  // it has just been started
+  const std::string pid = std::to_string(serving->pid);
   const auto theirs = NetNamespaceOf(pid);
   const auto ours = NetNamespaceOf("self");
   if (!theirs || !ours || *theirs == *ours) return absl::OkStatus();
@@ -76,6 +73,8 @@ absl::Status RunBridge(const Options& options) {
   daemon.state_dir = StateDirPath(options.state_dir, options.name);
   daemon.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
   daemon.idle_exit_s = options.idle_exit_s > 0 ? options.idle_exit_s : kDefaultIdleExit;
+  TidyBuilds(daemon.program, kKeepUnusedBuild);
+  MUSTER_RETURN_IF_ERROR(ReplaceOtherProtocol(daemon.state_dir, facts::ProcReader::Real()));
   MUSTER_ASSIGN_OR_RETURN(const UniqueFd socket,
                           ConnectOrStart(daemon, [](std::chrono::milliseconds pause) {
                             std::this_thread::sleep_for(pause);

@@ -18,6 +18,7 @@
 #include "common/version.h"
 #include "worker/daemon/bridge.h"
 #include "worker/daemon/options.h"
+#include "worker/daemon/other_daemon.h"
 #include "worker/daemon/server.h"
 #include "worker/daemon/state_dir.h"
 #include "worker/facts/helper_main.h"
@@ -129,9 +130,10 @@ int main(int argc, char** argv) {
   if (options->background && !GoToBackground(log_path)) {
     return Fail("go to the background: " + std::string(std::strerror(errno)));
   }
-  // For the message of a second daemon.
-  const std::string pid = std::to_string(getpid()) + "\n";
-  if (ftruncate(lock, 0) != 0 || pwrite(lock, pid.data(), pid.size(), 0) < 0) {
+  // For second daemons and bridges.
+  const std::string text =
+      muster::worker::LockText({.pid = getpid(), .protocol = muster::kProtocol});
+  if (ftruncate(lock, 0) != 0 || pwrite(lock, text.data(), text.size(), 0) < 0) {
     return Fail("write " + folder + "/lock: " + std::strerror(errno));
   }
   muster::log::Init("musterd", options->background ? log_path : "");

@@ -42,9 +42,8 @@ absl::Status MakePrivate(const std::string& path) {
 std::string ReadPid(int fd) {
   char text[32];
   const ssize_t n = pread(fd, text, sizeof text, 0);
-  std::string pid(text, n > 0 ? static_cast<size_t>(n) : 0);
-  while (!pid.empty() && pid.back() == '\n') pid.pop_back();
-  return pid;
+  const std::string pid(text, n > 0 ? static_cast<size_t>(n) : 0);
+  return pid.substr(0, pid.find('\n'));
 }
 
 }  // namespace

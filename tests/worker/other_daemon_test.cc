@@ -1,0 +1,112 @@
+#include "worker/daemon/other_daemon.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "common/unique_fd.h"
+#include "common/version.h"
+
+namespace muster::worker {
+namespace {
+
+using testing::HasSubstr;
+
+// A process that holds the lock as a daemon does, until it is told to end.
+class OtherDaemonTest : public testing::Test {
+ protected:
+  OtherDaemonTest() {
+    std::string folder = "/tmp/muster_other_XXXXXX";
+    EXPECT_NE(mkdtemp(folder.data()), nullptr);
+    dir_ = folder;
+  }
+  ~OtherDaemonTest() override {
+    if (pid_ > 0) kill(pid_, SIGKILL);
+    if (reaper_.joinable()) reaper_.join();
+    std::filesystem::remove_all(dir_);
+  }
+
+  void Serve(const std::string& text_after_pid) {
+    int ready[2];
+    ASSERT_EQ(pipe(ready), 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      const int lock = open((dir_ + "/lock").c_str(), O_RDWR | O_CREAT, 0600);
+      const std::string text = std::to_string(getpid()) + "\n" + text_after_pid;
+      const bool ok = flock(lock, LOCK_EX | LOCK_NB) == 0 &&
+                      write(lock, text.data(), text.size()) > 0 && write(ready[1], "x", 1) == 1;
+      while (ok) pause();
+      _exit(1);
+    }
+    char c;
+    ASSERT_EQ(read(ready[0], &c, 1), 1);
+    close(ready[0]);
+    close(ready[1]);
+    reaper_ = std::thread([pid = pid_] { waitpid(pid, nullptr, 0); });
+  }
+
+  absl::Status Replace() { return ReplaceOtherProtocol(dir_, facts::ProcReader::Real()); }
+  bool Serves() { return FindServing(dir_).has_value(); }
+
+  std::string dir_;
+  pid_t pid_ = 0;
+  std::thread reaper_;
+};
+
+TEST_F(OtherDaemonTest, NobodyServes) {
+  EXPECT_TRUE(Replace().ok());
+  std::ofstream(dir_ + "/lock") << "1234\n9\n";  // of one that has ended
+  EXPECT_FALSE(Serves());
+  EXPECT_TRUE(Replace().ok());
+}
+
+TEST_F(OtherDaemonTest, OneOfTheSameProtocolStays) {
+  Serve(std::to_string(kProtocol) + "\n");
+  EXPECT_TRUE(Replace().ok());
+  ASSERT_TRUE(Serves());
+  EXPECT_EQ(FindServing(dir_)->pid, pid_);
+}
+
+TEST_F(OtherDaemonTest, OneThatDoesNotSayItHasTheFirst) {
+  Serve("");
+  ASSERT_TRUE(Serves());
+  EXPECT_EQ(FindServing(dir_)->protocol, 1u);
+}
+
+TEST_F(OtherDaemonTest, OneOfAnotherProtocolWithoutRanksIsEnded) {
+  Serve("999\n");
+  EXPECT_TRUE(Replace().ok()) << Replace();
+  EXPECT_FALSE(Serves());
+}
+
+TEST_F(OtherDaemonTest, OneWithRanksStaysAndItsJobsAreNamed) {
+  Serve("999\n");
+  const std::string folder = dir_ + "/jobs/c0ffee/17/attempt_0/3";
+  // A shim's command line is its name and its rank folder.
+  const pid_t shim = fork();
+  if (shim == 0) {
+    execlp("tail", "muster-shim", folder.c_str(), "-f", "/dev/null", nullptr);
+    _exit(1);
+  }
+  const auto& proc = facts::ProcReader::Real();
+  while (!proc.Command(shim).starts_with("muster-shim " + folder)) usleep(1000);
+  const absl::Status status = Replace();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(status.ToString(), HasSubstr("speaks protocol 999"));
+  EXPECT_THAT(status.ToString(), HasSubstr("controller/job c0ffee/17)"));
+  EXPECT_TRUE(Serves());
+  kill(shim, SIGKILL);
+  waitpid(shim, nullptr, 0);
+}
+
+}  // namespace
+}  // namespace muster::worker

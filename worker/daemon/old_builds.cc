@@ -1,0 +1,58 @@
+#include "worker/daemon/old_builds.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <set>
+#include <string_view>
+#include <system_error>
+
+namespace muster::worker {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kChecksumDigits = 64;
+
+bool IsBuild(std::string_view name) {
+  return name.size() == kChecksumDigits &&
+         name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+// Folders of the programs that run; those of other users cannot be seen, and are not in our folder.
+std::set<fs::path> FoldersInUse() {
+  std::set<fs::path> folders;
+  std::error_code error;
+  for (const auto& process : fs::directory_iterator("/proc", error)) {
+    const fs::path program = fs::read_symlink(process.path() / "exe", error);
+    if (!error) folders.insert(program.parent_path());
+  }
+  return folders;
+}
+
+}  // namespace
+
+void TidyBuilds(const std::string& program, std::chrono::seconds unused) {
+  const fs::path own = fs::path(program).parent_path();
+  const fs::path bin = own.parent_path();
+  if (!IsBuild(own.filename().native()) || bin.filename() != "bin") return;
+  utimensat(AT_FDCWD, own.c_str(), nullptr, 0);
+  const std::set<fs::path> in_use = FoldersInUse();
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(bin, error)) {
+    const std::string name = entry.path().filename();
+    const bool leftover = name.starts_with(".push-");
+    if (entry.path() == own || in_use.contains(entry.path()) || (!leftover && !IsBuild(name))) {
+      continue;
+    }
+    struct stat info;
+    if (lstat(entry.path().c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) continue;
+    if (std::time(nullptr) - info.st_mtime < unused.count()) continue;
+    fs::remove_all(entry.path(), error);
+  }
+}
+
+}  // namespace muster::worker
