@@ -19,6 +19,8 @@ namespace muster::data {
 namespace {
 
 constexpr int64_t kCopyBytes = 1 << 20;
+// Written bytes that the disk is told to begin with.
+constexpr int64_t kWriteback = 8 << 20;
 
 [[noreturn]] void Fail(const std::string& what, const std::string& path) {
   throw DataError(what + " " + path + ": " + std::strerror(errno));
@@ -69,6 +71,10 @@ PartialFile::~PartialFile() {
 void PartialFile::Write(const void* data, size_t size) {
   WriteAll(fd_.get(), data, size, path_);
   size_ += static_cast<int64_t>(size);
+  if (size_ - given_to_disk_ < kWriteback) return;
+  // Only begins: Sync waits for little then, and reports errors.
+  ::sync_file_range(fd_.get(), given_to_disk_, size_ - given_to_disk_, SYNC_FILE_RANGE_WRITE);
+  given_to_disk_ = size_;
 }
 
 void PartialFile::AppendFile(int fd, int64_t size, const std::string& name) {

@@ -52,6 +52,7 @@ class PartialFile {
   std::string path_;
   UniqueFd fd_;
   int64_t size_ = 0;
+  int64_t given_to_disk_ = 0;  // bytes from the start that the disk was told to write
   bool keep_ = false;
   bool name_synced_ = false;
 };

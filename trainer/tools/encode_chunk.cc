@@ -8,6 +8,7 @@
 
 #include "trainer/data/data_error.h"
 #include "trainer/tokenizer/utf8.h"
+#include "trainer/tools/byte_counts.h"
 
 namespace muster::tools {
 namespace {
@@ -15,11 +16,6 @@ namespace {
 using tokenizer::TokenizerError;
 
 constexpr int64_t kMaxSequenceTokens = std::numeric_limits<int32_t>::max();
-
-int64_t CountCharacters(std::string_view text) {
-  return std::count_if(text.begin(), text.end(),
-                       [](char c) { return (static_cast<uint8_t>(c) & 0xc0) != 0x80; });
-}
 
 }  // namespace
 
@@ -77,7 +73,7 @@ void ChunkEncoder::CheckSize(std::string_view text) const {
 void ChunkEncoder::EncodeJsonLines(const Chunk& chunk, EncodedChunk& out) {
   LineSplitter lines(chunk);
   for (Line line; lines.Next(line);) {
-    out.characters += CountCharacters(line.text) + 1;
+    out.characters += static_cast<int64_t>(CountCharacters(line.text)) + 1;
     const int64_t index = chunk.first_index + line.number - chunk.first_line;
     if (const auto problem = FindNoObject(line.text)) {
       Refuse({chunk.file, line.number, problem->column, problem->what()}, out);
@@ -115,7 +111,7 @@ void ChunkEncoder::EncodeText(const Chunk& chunk, EncodedChunk& out) {
   };
   LineSplitter lines(chunk);
   for (Line line; lines.Next(line);) {
-    out.characters += CountCharacters(line.text) + 1;
+    out.characters += static_cast<int64_t>(CountCharacters(line.text)) + 1;
     if (line.text.empty() || options_.format == InputFormat::kLines) flush();
     if (line.text.empty()) continue;
     const size_t valid = tokenizer::ValidUtf8Prefix(line.text);
@@ -136,7 +132,7 @@ void ChunkEncoder::EncodeText(const Chunk& chunk, EncodedChunk& out) {
 // Byte for byte, with its line breaks.
 void ChunkEncoder::EncodeFile(const Chunk& chunk, EncodedChunk& out) {
   const std::string_view text = chunk.bytes.view();
-  out.characters += CountCharacters(text);
+  out.characters += static_cast<int64_t>(CountCharacters(text));
   const size_t valid = tokenizer::ValidUtf8Prefix(text);
   try {
     CheckSize(text);

@@ -10,6 +10,7 @@
 
 #include "trainer/data/data_error.h"
 #include "trainer/data/partial_file.h"
+#include "trainer/tools/byte_counts.h"
 #include "trainer/tools/ordered_pool.h"
 
 namespace muster::tools {
@@ -35,8 +36,7 @@ constexpr size_t kQuoteWeight = 16;
 size_t Weigh(const Chunk& chunk) {
   const std::string_view text = chunk.bytes.view();
   const auto lines = static_cast<size_t>(chunk.end.index - chunk.first_index);
-  const auto quotes = static_cast<size_t>(std::count(text.begin(), text.end(), '"'));
-  return text.size() + kLineWeight * lines + kQuoteWeight * quotes;
+  return text.size() + kLineWeight * lines + kQuoteWeight * CountByte(text, '"');
 }
 
 // Lines of all inputs, for Megatron's sequential partitions.

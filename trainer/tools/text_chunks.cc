@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trainer/data/data_error.h"
+#include "trainer/tools/byte_counts.h"
 
 namespace muster::tools {
 namespace {
@@ -49,7 +50,7 @@ size_t AfterLastBlankLine(std::string_view text) {
 
 // Lines of whole lines; the last may lack its line break.
 int64_t CountLines(std::string_view text) {
-  int64_t count = std::count(text.begin(), text.end(), '\n');
+  auto count = static_cast<int64_t>(CountByte(text, '\n'));
   for (size_t at = text.find('\r'); at != kNone; at = text.find('\r', at + 1)) {
     if (at + 1 == text.size() || text[at + 1] != '\n') ++count;
   }
