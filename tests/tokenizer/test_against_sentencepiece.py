@@ -83,6 +83,20 @@ def test_the_golden_model(tmp_path):
     assert tokenize(path, ["x"], "--append-eod", kind="SentencePieceTokenizer")[0][-1] == reference.eos_id()
 
 
+@pytest.mark.parametrize("keep_spaces", [False, True])
+@pytest.mark.parametrize("name", ["llama2", "no_prefix"])
+def test_long_texts(name, keep_spaces, tmp_path):
+    """They are encoded in parts, where the model lets them be cut."""
+    path = tmp_path / "tokenizer.model"
+    train(path, **MODELS[name])
+    reference = load(path)
+    rng = random.Random(12)
+    texts = [rng.choice([" ", "", "  "]).join(random_texts(rng.randrange(100, 1500), seed=i)) for i in range(30)]
+    texts += ["a " * 4100, "a" * 9000 + " b" * 3000, "b  c " * 3000, " x" * 5000 + "\n", "é e " * 5000]
+    got = tokenize(path, texts, *([KEEP_SPACES] if keep_spaces else []), kind="Llama2Tokenizer")
+    assert_equal(texts, got, [megatron(reference, text, [], keep_spaces) for text in texts])
+
+
 def megatron(reference, text, specials, keep_spaces):
     """Megatron's _text_to_ids."""
     ids_of, size = {}, reference.get_piece_size()

@@ -246,6 +246,19 @@ def test_llama3_on_all_strings(tmp_path):
     assert detokenize(tmp_path, [ids[1:] for ids in got[few]]) == texts[few]
 
 
+@pytest.mark.parametrize("make", [whole_text, llama2_style, llama3])
+def test_words_of_many_symbols(make, tmp_path):
+    """So many that what merges next is looked for several times."""
+    make(tmp_path)
+    package = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    rng = random.Random(21)
+    texts = ["".join(rng.choices(letters, k=150_000)) for letters in ("abcdefghijklmnopqrstuvwxyz", "ACGT", "ab", "éa", "a")]
+    texts += ["ha" * 60_000 + "b", "".join(rng.choice(["the", "re", "ing", "ā"]) for _ in range(40_000))]
+    texts.append("x".join(text.strip() for text in random_texts(6000, seed=22)))
+    got = tokenize(tmp_path, texts, NO_SPECIAL)
+    assert_equal(texts, got, [package.encode(text, add_special_tokens=False).ids for text in texts])
+
+
 def test_special_tokens_as_plain_text(tmp_path):
     llama3(tmp_path)
     reference = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))

@@ -17,7 +17,8 @@ using ::testing::HasSubstr;
 class AppendingTokenizer : public tokenizer::Tokenizer {
  public:
   explicit AppendingTokenizer(std::string path) : path_(std::move(path)) {}
-  std::unique_ptr<tokenizer::Encoder> NewEncoder() const override {
+  std::unique_ptr<tokenizer::Encoder> NewEncoder(
+      const tokenizer::EncoderOptions& /*options*/) const override {
     return std::make_unique<AppendingEncoder>(path_);
   }
   std::string Decode(std::span<const int32_t>) const override { return ""; }

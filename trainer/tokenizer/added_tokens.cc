@@ -89,7 +89,8 @@ AddedTokenFinder::Match AddedTokenFinder::FindFrom(std::string_view text, size_t
   return {text.size(), text.size(), -1};
 }
 
-void AddedTokenFinder::Split(std::string_view text, std::vector<Stretch>& stretches) const {
+void AddedTokenFinder::Split(std::string_view text,
+                             const std::function<void(const Stretch&)>& use) const {
   size_t plain = 0;  // where the text that is not yet given out begins
   size_t at = 0;
   while (nodes_.size() > 1 && at < text.size()) {
@@ -102,11 +103,11 @@ void AddedTokenFinder::Split(std::string_view text, std::vector<Stretch>& stretc
     const size_t begin =
         token.lstrip ? SpacesBefore(text, match.begin, std::min(plain, match.begin)) : match.begin;
     const size_t end = token.rstrip ? SpacesAfter(text, match.end) : match.end;
-    if (plain < begin) stretches.push_back({text.substr(plain, begin - plain), -1});
-    stretches.push_back({text.substr(begin, end - begin), token.id});
+    if (plain < begin) use({text.substr(plain, begin - plain), -1});
+    use({text.substr(begin, end - begin), token.id});
     plain = end;
   }
-  if (plain < text.size()) stretches.push_back({text.substr(plain), -1});
+  if (plain < text.size()) use({text.substr(plain), -1});
 }
 
 }  // namespace muster::tokenizer

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,8 +32,8 @@ class AddedTokenFinder {
  public:
   explicit AddedTokenFinder(std::vector<AddedToken> tokens);
 
-  // Appends the stretches of `text`, in order; none is empty.
-  void Split(std::string_view text, std::vector<Stretch>& stretches) const;
+  // Gives `use` the stretches of `text`, in order; none is empty.
+  void Split(std::string_view text, const std::function<void(const Stretch&)>& use) const;
 
   bool empty() const { return tokens_.empty(); }
 

@@ -8,7 +8,6 @@
 #include <bit>
 
 #include "trainer/tokenizer/bpe_merger.h"
-#include "trainer/tokenizer/tokenizer.h"
 #include "trainer/tokenizer/utf8.h"
 
 namespace muster::tokenizer {
@@ -16,6 +15,8 @@ namespace {
 
 // Words in the cache of each encoder, while there are few.
 constexpr size_t kCachedWords = size_t{1} << 16;
+// Memory for a byte of a long word: its symbol, what merges it, ids on their way.
+constexpr size_t kBytesPerWordByte = 6;
 // Scratch memory of more symbols is given back after use.
 constexpr size_t kKeptSymbols = size_t{1} << 16;
 
@@ -26,8 +27,8 @@ size_t CachedWords(size_t threads) {
 
 }  // namespace
 
-BpeEncoder::BpeEncoder(const BpeModel& model, size_t threads)
-    : model_(model), cache_(CachedWords(threads)) {}
+BpeEncoder::BpeEncoder(const BpeModel& model, const EncoderOptions& options)
+    : model_(model), memory_(options.memory), cache_(CachedWords(options.threads)) {}
 
 void BpeEncoder::Encode(std::span<const std::string_view> words, const char* text_end,
                         const std::function<void()>* take, std::vector<int32_t>& ids) {
@@ -74,6 +75,8 @@ void BpeEncoder::EncodeLong(std::string_view word, const std::function<void()>* 
     ids.push_back(*whole);
     return;
   }
+  WorkMemory::Hold hold;
+  if (memory_ != nullptr) hold = memory_->Take(word.size(), kBytesPerWordByte, "a single word");
   Symbols(word);
   for (size_t at = 0; at < symbols_.size(); at += Encoder::kPartIds) {
     const size_t end = std::min(at + Encoder::kPartIds, symbols_.size());

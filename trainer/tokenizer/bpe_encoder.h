@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trainer/tokenizer/bpe_model.h"
+#include "trainer/tokenizer/tokenizer.h"
 #include "trainer/tokenizer/word_cache.h"
 
 namespace muster::tokenizer {
@@ -14,8 +15,8 @@ namespace muster::tokenizer {
 // Encodes words with a model: one thread's scratch and cache.
 class BpeEncoder {
  public:
-  // One of `threads` encoders: as they get more, their caches get smaller.
-  explicit BpeEncoder(const BpeModel& model, size_t threads = 1);
+  // As the threads get more, their caches get smaller. Long words take of the options' memory.
+  explicit BpeEncoder(const BpeModel& model, const EncoderOptions& options = {});
 
   // Appends the ids of words (pieces of a text between splits; none is empty), one after the other.
   // All of them lie before `text_end`, up to which bytes can be read. `take`, if not null, is that
@@ -39,6 +40,7 @@ class BpeEncoder {
   void Flush(int32_t& waiting);
 
   const BpeModel& model_;
+  WorkMemory* const memory_;
   WordCache cache_;
   std::vector<int32_t> symbols_;
 };

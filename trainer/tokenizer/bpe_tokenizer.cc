@@ -25,6 +25,17 @@ std::vector<AddedToken> Select(const std::vector<AddedToken>& tokens, bool norma
   return selected;
 }
 
+// What a text of one long word takes, a byte, with its copies; a character may become three bytes.
+size_t RewritingFactor(const BpeParts& parts) {
+  const auto any = [&parts](auto is) {
+    return std::any_of(parts.steps.begin(), parts.steps.end(), is);
+  };
+  if (parts.normalizer != nullptr || any([](const PreStep& s) { return s.rewrite != nullptr; })) {
+    return 18;
+  }
+  return any([](const PreStep& s) { return !s.prefix.empty(); }) ? 8 : 0;
+}
+
 // A run of byte tokens: characters, or none of them is.
 void AppendBytes(std::string& bytes, std::string& text) {
   if (ValidUtf8Prefix(bytes) == bytes.size()) {
@@ -39,8 +50,10 @@ void AppendBytes(std::string& bytes, std::string& text) {
 
 class BpeTokenizer::BpeTextEncoder : public Encoder {
  public:
-  BpeTextEncoder(const BpeTokenizer& tokenizer, size_t threads)
-      : tokenizer_(tokenizer), words_(tokenizer.parts_.model, threads) {
+  BpeTextEncoder(const BpeTokenizer& tokenizer, const EncoderOptions& options)
+      : tokenizer_(tokenizer),
+        memory_(options.memory),
+        words_(tokenizer.parts_.model, WordOptions(tokenizer, options)) {
     for (const PreStep& step : tokenizer.parts_.steps) {
       if (step.rewrite == nullptr && step.prefix.empty() && step.splitter == nullptr) continue;
       stages_.push_back({&step, step.splitter ? step.splitter->Clone() : nullptr, {}});
@@ -49,17 +62,20 @@ class BpeTokenizer::BpeTextEncoder : public Encoder {
 
   void Encode(std::string_view text, std::vector<int32_t>& ids) override {
     CheckUtf8(text);
+    WorkMemory::Hold hold;
+    if (memory_ != nullptr && tokenizer_.rewriting_factor_ > 0) {
+      hold = memory_->Take(text.size(), tokenizer_.rewriting_factor_,
+                           "a text that this tokenizer rewrites first");
+    }
     const BpeParts& parts = tokenizer_.parts_;
     ids.insert(ids.end(), parts.prefix.begin(), parts.prefix.end());
-    stretches_.clear();
-    tokenizer_.plain_.Split(text, stretches_);
-    for (const Stretch& stretch : stretches_) {
+    tokenizer_.plain_.Split(text, [&](const Stretch& stretch) {
       if (stretch.id >= 0) {
-        ids.push_back(stretch.id);
+        AddToken(stretch.id, ids);
       } else {
         EncodeStretch(stretch.text, stretch.text.data() == text.data(), ids);
       }
-    }
+    });
     ids.insert(ids.end(), parts.suffix.begin(), parts.suffix.end());
   }
 
@@ -76,6 +92,12 @@ class BpeTokenizer::BpeTextEncoder : public Encoder {
   }
 
  private:
+  // The memory for a text that is rewritten is enough for its words, too.
+  static EncoderOptions WordOptions(const BpeTokenizer& tokenizer, EncoderOptions options) {
+    if (tokenizer.rewriting_factor_ > 0) options.memory = nullptr;
+    return options;
+  }
+
   struct Stage {
     const PreStep* step;
     std::unique_ptr<Splitter> splitter;
@@ -93,15 +115,13 @@ class BpeTokenizer::BpeTextEncoder : public Encoder {
       RunStage(0, text, first, ids);
       return;
     }
-    inner_.clear();
-    tokenizer_.normalized_.Split(text, inner_);
-    for (const Stretch& stretch : inner_) {
+    tokenizer_.normalized_.Split(text, [&](const Stretch& stretch) {
       if (stretch.id >= 0) {
-        ids.push_back(stretch.id);
+        AddToken(stretch.id, ids);
       } else {
         RunStage(0, stretch.text, first && stretch.text.data() == text.data(), ids);
       }
-    }
+    });
   }
 
   void RunStage(size_t index, std::string_view text, bool first, std::vector<int32_t>& ids) {
@@ -158,28 +178,29 @@ class BpeTokenizer::BpeTextEncoder : public Encoder {
     if (take_ != nullptr && ids.size() >= kPartIds) (*take_)();
   }
 
+  void AddToken(int32_t id, std::vector<int32_t>& ids) {
+    ids.push_back(id);
+    if (take_ != nullptr && ids.size() >= kPartIds) (*take_)();
+  }
+
   const BpeTokenizer& tokenizer_;
+  WorkMemory* const memory_;
   BpeEncoder words_;
   std::vector<Stage> stages_;
-  std::vector<Stretch> stretches_;
-  std::vector<Stretch> inner_;
   std::string normalized_;
   const std::function<void()>* take_ = nullptr;  // during EncodeInParts
 };
 
 BpeTokenizer::BpeTokenizer(BpeParts parts)
     : parts_(std::move(parts)),
+      rewriting_factor_(RewritingFactor(parts_)),
       plain_(Select(parts_.added, false, nullptr)),
       normalized_(Select(parts_.added, true, parts_.normalizer.get())) {
   parts_.is_byte.resize(parts_.has_token.size());
 }
 
-std::unique_ptr<Encoder> BpeTokenizer::NewEncoder() const {
-  return NewEncoderOf(1);
-}
-
-std::unique_ptr<Encoder> BpeTokenizer::NewEncoderOf(size_t threads) const {
-  return std::make_unique<BpeTextEncoder>(*this, threads);
+std::unique_ptr<Encoder> BpeTokenizer::NewEncoder(const EncoderOptions& options) const {
+  return std::make_unique<BpeTextEncoder>(*this, options);
 }
 
 std::string BpeTokenizer::Decode(std::span<const int32_t> ids) const {

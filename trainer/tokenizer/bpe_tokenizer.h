@@ -38,8 +38,7 @@ class BpeTokenizer : public Tokenizer {
  public:
   explicit BpeTokenizer(BpeParts parts);
 
-  std::unique_ptr<Encoder> NewEncoder() const override;
-  std::unique_ptr<Encoder> NewEncoderOf(size_t threads) const override;
+  std::unique_ptr<Encoder> NewEncoder(const EncoderOptions& options) const override;
   std::string Decode(std::span<const int32_t> ids) const override;
   std::optional<int32_t> eod() const override { return parts_.eod; }
   std::optional<int32_t> pad() const override { return parts_.pad; }
@@ -49,6 +48,7 @@ class BpeTokenizer : public Tokenizer {
   class BpeTextEncoder;
 
   BpeParts parts_;
+  size_t rewriting_factor_;      // memory for each byte of a text; 0: it is not rewritten
   AddedTokenFinder plain_;       // tokens looked for first
   AddedTokenFinder normalized_;  // and in what is left
 };

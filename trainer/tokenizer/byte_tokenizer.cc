@@ -25,7 +25,7 @@ ByteTokenizer::ByteTokenizer(int64_t vocab_size) : vocab_size_(vocab_size) {
   }
 }
 
-std::unique_ptr<Encoder> ByteTokenizer::NewEncoder() const {
+std::unique_ptr<Encoder> ByteTokenizer::NewEncoder(const EncoderOptions& /*options*/) const {
   return std::make_unique<ByteEncoder>();
 }
 

@@ -19,7 +19,7 @@ class ByteTokenizer : public Tokenizer {
   // Throws TokenizerError below 256.
   explicit ByteTokenizer(int64_t vocab_size);
 
-  std::unique_ptr<Encoder> NewEncoder() const override;
+  std::unique_ptr<Encoder> NewEncoder(const EncoderOptions& options) const override;
   std::string Decode(std::span<const int32_t> ids) const override;
   std::optional<int32_t> eod() const override { return 0; }
   std::optional<int32_t> pad() const override { return 1; }

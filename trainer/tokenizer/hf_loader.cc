@@ -22,14 +22,6 @@ int64_t IdLimit(size_t tokens) {
   return static_cast<int64_t>(8 * tokens + 65536);
 }
 
-// Whether a marker follows another character somewhere in `token`.
-bool HasInnerMarker(const std::string& token) {
-  const std::string marker = kMarker;
-  size_t end = 0;
-  while (token.compare(end, marker.size(), marker) == 0) end += marker.size();
-  return token.find(marker, end) != std::string::npos;
-}
-
 }  // namespace
 
 BpeParts HfLoader::Load() {
@@ -201,8 +193,9 @@ void HfLoader::LoadTexts() {
 
 void HfLoader::CutAtMarkers() {
   if (byte_level_ || !IdOf(kMarker)) return;
-  const bool joined = std::any_of(file_.vocab.begin(), file_.vocab.end(),
-                                  [](const auto& entry) { return HasInnerMarker(entry.first); });
+  const bool joined = std::any_of(file_.vocab.begin(), file_.vocab.end(), [](const auto& entry) {
+    return HasInnerMarker(entry.first, kMarker);
+  });
   if (joined) return;
   PreStep cut;
   cut.splitter = std::make_unique<MarkerSplitter>(kMarker, true);

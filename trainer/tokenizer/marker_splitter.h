@@ -10,6 +10,12 @@
 
 namespace muster::tokenizer {
 
+// Whether a marker follows something else in `token`.
+inline bool HasInnerMarker(std::string_view token, std::string_view marker) {
+  while (token.starts_with(marker)) token.remove_prefix(marker.size());
+  return token.find(marker) != std::string_view::npos;
+}
+
 // Cuts before each marker (the character that stands for a space), or before each run of markers.
 class MarkerSplitter : public Splitter {
  public:

@@ -63,7 +63,7 @@ NullTokenizer::NullTokenizer(int64_t vocab_size) : vocab_size_(vocab_size) {
   }
 }
 
-std::unique_ptr<Encoder> NullTokenizer::NewEncoder() const {
+std::unique_ptr<Encoder> NullTokenizer::NewEncoder(const EncoderOptions& /*options*/) const {
   return std::make_unique<NullEncoder>();
 }
 

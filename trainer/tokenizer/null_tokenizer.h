@@ -16,7 +16,7 @@ class NullTokenizer : public Tokenizer {
  public:
   explicit NullTokenizer(int64_t vocab_size);
 
-  std::unique_ptr<Encoder> NewEncoder() const override;
+  std::unique_ptr<Encoder> NewEncoder(const EncoderOptions& options) const override;
   std::string Decode(std::span<const int32_t> ids) const override;
   std::optional<int32_t> eod() const override { return static_cast<int32_t>(vocab_size_ - 1); }
   int64_t vocab_size() const override { return vocab_size_; }

@@ -24,8 +24,8 @@ struct Unit {
 
 }  // namespace
 
-void CheckCharsmap(std::string_view charsmap, size_t offset) {
-  if (charsmap.empty()) return;
+bool CheckCharsmap(std::string_view charsmap, size_t offset) {
+  if (charsmap.empty()) return false;
   const auto fail = [offset](size_t at, const char* reason) {
     throw TokenizerError(fmt::format("offset {}: normalization table: {}", offset + at, reason));
   };
@@ -44,6 +44,7 @@ void CheckCharsmap(std::string_view charsmap, size_t offset) {
   // Every unit that any text can lead to.
   std::vector<bool> seen(units.size());
   std::vector<size_t> open = {0};
+  bool has_space = false;
   while (!open.empty()) {
     const size_t at = open.back();
     open.pop_back();
@@ -57,9 +58,12 @@ void CheckCharsmap(std::string_view charsmap, size_t offset) {
       fail(sizeof(trie_bytes) + node * sizeof(Unit), "a text outside of the table");
     }
     for (size_t label = 0; label < kLabels; ++label) {
-      if (units[node ^ label].label() == label) open.push_back(node ^ label);
+      if (units[node ^ label].label() != label) continue;
+      open.push_back(node ^ label);
+      has_space |= label == ' ';
     }
   }
+  return has_space;
 }
 
 }  // namespace muster::tokenizer

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <unordered_set>
 
 #include "trainer/tokenizer/hf_decoder.h"
+#include "trainer/tokenizer/marker_splitter.h"
 #include "trainer/tokenizer/spm_charsmap.h"
 #include "trainer/tokenizer/tokenizer.h"
 #include "trainer/tokenizer/utf8.h"
@@ -76,6 +78,11 @@ void ReadTrainerSpec(const Field& message, SpmFile& file) {
       case 3:
         Expect(field, 0);
         if (field.value < 1 || field.value > 4) Fail(field.offset, "an unknown type of model");
+        file.is_bpe = field.value == 2;
+        break;
+      case 24:  // treat_whitespace_as_suffix
+        Expect(field, 0);
+        if (field.value != 0) file.marks_before_words = false;
         break;
       case 45:
         file.unk_piece = ReadText(field);
@@ -96,14 +103,18 @@ void ReadTrainerSpec(const Field& message, SpmFile& file) {
 }
 
 // message NormalizerSpec
-void ReadNormalizerSpec(const Field& message) {
+void ReadNormalizerSpec(const Field& message, SpmFile& file) {
   Expect(message, 2);
   WireReader reader(message.bytes, message.bytes_offset);
   while (!reader.AtEnd()) {
     const Field field = reader.Next();
-    if (field.number != 2) continue;
-    Expect(field, 2);
-    CheckCharsmap(field.bytes, field.bytes_offset);
+    if (field.number == 2) {
+      Expect(field, 2);
+      if (CheckCharsmap(field.bytes, field.bytes_offset)) file.marks_before_words = false;
+    } else if (field.number == 3 || field.number == 5) {  // add_dummy_prefix, escape_whitespaces
+      Expect(field, 0);
+      if (field.value == 0) file.marks_before_words = false;
+    }
   }
 }
 
@@ -134,7 +145,7 @@ SpmFile ReadSpmFile(std::string_view model) {
     } else if (field.number == 2) {
       ReadTrainerSpec(field, file);
     } else if (field.number == 3 || field.number == 5) {
-      ReadNormalizerSpec(field);
+      ReadNormalizerSpec(field, file);
     }
   }
   CheckPieces(file.pieces);
@@ -153,6 +164,16 @@ int32_t SpmFile::IdOf(std::string_view piece) const {
     if (pieces[id].text == piece) return static_cast<int32_t>(id);
   }
   return unknown_id();
+}
+
+// No piece then lies on both sides of such a space, so no merge and no run of unknown characters
+// does; and a normalization that sees the space alone sees the same on each side.
+bool SpmFile::CanCutAtSpaces() const {
+  const SpmPiece& space = pieces[static_cast<size_t>(IdOf(kSpmSpace))];
+  if (!is_bpe || !marks_before_words || space.type != SpmType::kNormal) return false;
+  return std::none_of(pieces.begin(), pieces.end(), [](const SpmPiece& piece) {
+    return piece.text.find(' ') != std::string::npos || HasInnerMarker(piece.text, kSpmSpace);
+  });
 }
 
 int32_t SpmFile::ControlId(const std::string& piece) const {

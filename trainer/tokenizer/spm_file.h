@@ -7,6 +7,9 @@
 
 namespace muster::tokenizer {
 
+// What stands for a space in pieces.
+inline constexpr std::string_view kSpmSpace = "\u2581";
+
 // SentencePiece's piece types, with their numbers in the file.
 enum class SpmType { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
 
@@ -22,12 +25,19 @@ struct SpmFile {
   std::string bos_piece = "<s>";
   std::string eos_piece = "</s>";
   std::string pad_piece = "<pad>";
+  bool is_bpe = false;
+  // A space between words becomes a mark before the next word, and a text begins with such a mark,
+  // whatever stands around it.
+  bool marks_before_words = true;
 
   // As the library finds it: the unknown token's id for a piece that is not there.
   int32_t IdOf(std::string_view piece) const;
   int32_t unknown_id() const;
   // -1: the model has none.
   int32_t ControlId(const std::string& piece) const;
+  // Whether a text may be cut at any single space between two ASCII letters or digits: the ids of
+  // what lies before it, then those of what follows, are those of the text.
+  bool CanCutAtSpaces() const;
 };
 
 // Reads a model (protobuf) without the library, and checks all that the library takes on trust:

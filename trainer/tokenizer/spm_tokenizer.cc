@@ -12,7 +12,10 @@
 namespace muster::tokenizer {
 namespace {
 
-constexpr std::string_view kSeparator = "\u2581";
+// A text is cut, where it can be, into parts of at least so many bytes: the library takes up to
+// kBytesPerByte bytes of memory for each byte that it works on.
+constexpr size_t kCutBytes = 4000;
+constexpr size_t kBytesPerByte = 256;
 
 std::optional<int32_t> IfThere(int32_t id) {
   return id >= 0 ? std::optional<int32_t>(id) : std::nullopt;
@@ -22,10 +25,47 @@ std::optional<int32_t> IfThere(int32_t id) {
 
 class SpmTokenizer::SpmEncoder : public Encoder {
  public:
-  explicit SpmEncoder(const SpmTokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  SpmEncoder(const SpmTokenizer& tokenizer, WorkMemory* memory)
+      : tokenizer_(tokenizer), memory_(memory) {}
 
   void Encode(std::string_view text, std::vector<int32_t>& ids) override {
+    EncodeInParts(text, ids, [] {});
+  }
+
+  void EncodeInParts(std::string_view text, std::vector<int32_t>& ids,
+                     const std::function<void()>& take) override {
     CheckUtf8(text);
+    while (tokenizer_.can_cut_ && text.size() > kCutBytes) {
+      const size_t space = FindCut(text);
+      if (space == std::string_view::npos) break;
+      EncodePart(text.substr(0, space), ids);
+      text.remove_prefix(space + 1);
+      if (ids.size() >= kPartIds) take();
+    }
+    EncodePart(text, ids);
+  }
+
+ private:
+  // A space to cut at, the first from kCutBytes on.
+  static size_t FindCut(std::string_view text) {
+    const auto is_word = [&text](size_t at) {
+      const char c = text[at];
+      return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    };
+    size_t at = text.find(' ', kCutBytes);
+    while (at < text.size() && !(at + 1 < text.size() && is_word(at - 1) && is_word(at + 1))) {
+      at = text.find(' ', at + 1);
+    }
+    return at;
+  }
+
+  void EncodePart(std::string_view text, std::vector<int32_t>& ids) {
+    WorkMemory::Hold hold;
+    if (memory_ != nullptr) {
+      hold = memory_->Take(text.size(), kBytesPerByte,
+                           tokenizer_.can_cut_ ? "a text without a space between two words"
+                                               : "a text for this SentencePiece model");
+    }
     std::string marked;
     if (tokenizer_.keep_spaces_) text = marked = MarkExtraSpaces(text);
     if (!tokenizer_.specials_.empty()) text = EncodeToLastSpecial(text, ids);
@@ -36,7 +76,6 @@ class SpmTokenizer::SpmEncoder : public Encoder {
     }
   }
 
- private:
   // Returns what follows the last special token.
   std::string_view EncodeToLastSpecial(std::string_view text, std::vector<int32_t>& ids) {
     const size_t first_id = ids.size();
@@ -73,6 +112,7 @@ class SpmTokenizer::SpmEncoder : public Encoder {
   }
 
   const SpmTokenizer& tokenizer_;
+  WorkMemory* const memory_;
 };
 
 SpmTokenizer::SpmTokenizer(const std::string& model, const SpmOptions& options,
@@ -80,7 +120,7 @@ SpmTokenizer::SpmTokenizer(const std::string& model, const SpmOptions& options,
     : options_(options) {
   const SpmFile file = ReadSpmFile(model);
   piece_count_ = vocab_size_ = static_cast<int64_t>(file.pieces.size());
-  separator_id_ = file.IdOf(kSeparator);
+  separator_id_ = file.IdOf(kSpmSpace);
   eod_ = IfThere(file.ControlId(file.eos_piece));
   pad_ = IfThere(file.ControlId(file.pad_piece));
   if (!options.special_tokens.empty() && !options.legacy) {
@@ -89,6 +129,8 @@ SpmTokenizer::SpmTokenizer(const std::string& model, const SpmOptions& options,
         "tokens are given when the model is trained");
   }
   AddSpecials(file, options.special_tokens);
+  // What stands before a special token is treated otherwise than what follows the last one.
+  can_cut_ = file.CanCutAtSpaces() && specials_.empty();
   if (!open_engine) return;
   engine_ = open_engine(model);
   if (!options.keep_spaces) return;
@@ -119,8 +161,8 @@ const SpmEngine& SpmTokenizer::engine() const {
   return *engine_;
 }
 
-std::unique_ptr<Encoder> SpmTokenizer::NewEncoder() const {
-  return std::make_unique<SpmEncoder>(*this);
+std::unique_ptr<Encoder> SpmTokenizer::NewEncoder(const EncoderOptions& options) const {
+  return std::make_unique<SpmEncoder>(*this, options.memory);
 }
 
 std::string SpmTokenizer::DecodePlain(const std::vector<int32_t>& ids) const {

@@ -32,7 +32,7 @@ class SpmTokenizer : public Tokenizer {
   SpmTokenizer(const std::string& model, const SpmOptions& options,
                const OpenSpmEngine& open_engine);
 
-  std::unique_ptr<Encoder> NewEncoder() const override;
+  std::unique_ptr<Encoder> NewEncoder(const EncoderOptions& options) const override;
   std::string Decode(std::span<const int32_t> ids) const override;
   std::optional<int32_t> eod() const override { return eod_; }
   std::optional<int32_t> pad() const override { return pad_; }
@@ -59,6 +59,7 @@ class SpmTokenizer : public Tokenizer {
   std::optional<int32_t> eod_;
   std::optional<int32_t> pad_;
   bool keep_spaces_ = false;
+  bool can_cut_ = false;           // SpmFile::CanCutAtSpaces, and nothing hinders it
   std::vector<Special> specials_;  // in the order given
   std::unordered_map<int32_t, std::string> special_text_;
 };

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/tokenizer/work_memory.h"
+
 namespace muster::tokenizer {
 
 // A tokenizer file that can't be used, or a text that can't be encoded. The message names the file
@@ -38,16 +40,20 @@ class Encoder {
   }
 };
 
+struct EncoderOptions {
+  size_t threads = 1;            // that have an encoder each
+  WorkMemory* memory = nullptr;  // outlives the encoder; null: as much as any text needs
+};
+
 // Immutable after construction: any thread.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  virtual std::unique_ptr<Encoder> NewEncoder() const = 0;
-  // One of `threads` encoders that are used at the same time: all of them together take about the
-  // memory of kFullEncoders.
+  virtual std::unique_ptr<Encoder> NewEncoder(const EncoderOptions& options) const = 0;
+  std::unique_ptr<Encoder> NewEncoder() const { return NewEncoder({}); }
+  // All encoders of a program together take about the scratch memory of so many.
   static constexpr size_t kFullEncoders = 64;
-  virtual std::unique_ptr<Encoder> NewEncoderOf(size_t /*threads*/) const { return NewEncoder(); }
 
   // The text of `ids`, bytes as the tokens hold them (a cut character stays cut). Throws
   // TokenizerError on an id without a token.

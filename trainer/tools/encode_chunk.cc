@@ -20,7 +20,7 @@ constexpr int64_t kMaxSequenceTokens = std::numeric_limits<int32_t>::max();
 }  // namespace
 
 ChunkEncoder::ChunkEncoder(const tokenizer::Tokenizer& tokenizer, const EncodeOptions& options)
-    : options_(options), encoder_(tokenizer.NewEncoderOf(options.threads)) {
+    : options_(options), encoder_(tokenizer.NewEncoder(options.encoder)) {
   if (!options.append_eod) return;
   if (!tokenizer.eod()) {
     throw TokenizerError(

@@ -39,7 +39,7 @@ struct EncodeOptions {
   Partitioning partitioning;
   size_t max_document = 1 << 28;  // bytes of a line or document
   bool skip_bad_lines = false;
-  size_t threads = 1;              // encoders at the same time
+  tokenizer::EncoderOptions encoder;
   std::string spill_folder = ".";  // for the tokens of very long texts
   // Cuts each text into sentences, the sequences of its document; null: not. Outlives the encoder.
   const SentenceSplitter* splitter = nullptr;

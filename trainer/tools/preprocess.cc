@@ -171,7 +171,9 @@ PreprocessResult Preprocess(const tokenizer::Tokenizer& tokenizer,
                             const PreprocessOptions& options) {
   EncodeOptions encode = options.encode;
   encode.token_type = data::TokenTypeFor(tokenizer.vocab_size());
-  encode.threads = static_cast<size_t>(options.workers);
+  tokenizer::WorkMemory memory(encode.max_document / 4 * 3,
+                               "--max-document-mib raises it (and the memory)");
+  encode.encoder = {static_cast<size_t>(options.workers), &memory};
   const auto folder = std::filesystem::path(options.output.prefix).parent_path();
   if (!folder.empty()) encode.spill_folder = folder;
   // Held until the end: only one run at a time reads, writes or removes what has this prefix.
