@@ -19,6 +19,7 @@
 #include "tests/bench/report.h"
 #include "trainer/data/dataset.h"
 #include "trainer/data/gpt_index.h"
+#include "trainer/data/index_budget.h"
 #include "trainer/data/indexed_dataset.h"
 #include "trainer/data/parallel_for.h"
 
@@ -202,6 +203,9 @@ void BenchBuilding(Report& report) {
   });
   report.Add({"data.index.megatron", seconds / kDocuments * 1e9, "ns", false,
               "of CPU time for a document and a sample; 50 million of each"});
+  const data::IndexCost cost = {.documents = kDocuments, .samples = kDocuments};
+  report.Add({"data.index.megatron.estimate", cost.Seconds() / kDocuments * 1e9, "ns", false,
+              "what the trainer expects of it, from a short measurement"});
 }
 
 void Run(const std::string& folder, int64_t megabytes, int64_t documents, bool json) {

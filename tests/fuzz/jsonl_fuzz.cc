@@ -71,7 +71,8 @@ Strings ReadLines(const std::string& path, size_t target) {
   Strings lines;
   int64_t bytes = 0;
   for (Chunk chunk; reader.Next(chunk);) {
-    for (const Line& line : SplitLines(chunk)) {
+    LineSplitter splitter(chunk);
+    for (Line line; splitter.Next(line);) {
       if (line.number != static_cast<int64_t>(lines.size()) + 1) std::abort();
       lines.emplace_back(line.text);
     }

@@ -32,6 +32,13 @@ class MemoryFile {
   int fd_;
 };
 
+// Long enough to be cut by those who cut texts.
+inline std::string LongText() {
+  std::string text;
+  while (text.size() < 5000) text += "ab cd1  x\n";
+  return text;
+}
+
 inline void Exercise(const Tokenizer& tokenizer) {
   static const std::string kTexts[] = {"",
                                        " ",
@@ -40,7 +47,8 @@ inline void Exercise(const Tokenizer& tokenizer) {
                                        "\u4e2d\u6587\u2581a\u0301",
                                        std::string("a\0b", 3),
                                        std::string(300, 'a'),
-                                       std::string(300, ' ')};
+                                       std::string(300, ' '),
+                                       LongText()};
   const auto encoder = tokenizer.NewEncoder();
   std::vector<int32_t> ids;
   for (const std::string& text : kTexts) {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -183,6 +185,22 @@ TEST(TiktokenFile, WrongVocabulariesAreRefusedByName) {
   EXPECT_THAT(error_with("?? 0\n"), HasSubstr("not base64"));
   EXPECT_THAT(error_with("AA== 0\n"), HasSubstr("the byte 1 is no token"));
   EXPECT_THAT(MessageOf([] { LoadTiktokenFile("/nowhere", {}); }), HasSubstr("open /nowhere"));
+}
+
+TEST(TokenizerJson, PaddingIsATokenThatMeansNothingElse) {
+  const TempFolder folder;
+  std::filesystem::copy(TinyFile(), folder.path());
+  const auto pad_of = [&folder](const nlohmann::json& config) {
+    std::ofstream(folder.path() / "tokenizer_config.json") << config;
+    return LoadTokenizerJson(folder.path().string(), {})->pad();
+  };
+  const auto pad = pad_of({{"pad_token", "<|pad|>"}, {"eos_token", "<|end_of_text|>"}});
+  ASSERT_TRUE(pad);
+  EXPECT_EQ(pad_of({{"pad_token", "<|pad|>"}}), pad);
+  EXPECT_EQ(pad_of({{"pad_token", "<|end_of_text|>"}, {"eos_token", "<|end_of_text|>"}}),
+            std::nullopt);
+  EXPECT_EQ(pad_of({{"pad_token", "<|pad|>"}, {"unk_token", "<|pad|>"}}), std::nullopt);
+  EXPECT_EQ(pad_of({{"eos_token", "<|end_of_text|>"}}), std::nullopt);
 }
 
 TEST(NullTokenizer, TakesWhatPythonsIntTakes) {

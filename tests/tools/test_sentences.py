@@ -99,7 +99,8 @@ def test_random_texts_are_split_as_by_nltk(model, tmp_path, keep_newlines):
 
 
 def test_long_texts_are_cut_at_a_million_characters(model, tmp_path):
-    check(["A sentence é. " * 90_000, "x" * 1_000_001, " " * 1_000_500, ""], model, tmp_path, False)
+    sentence = "A sentence of many words é, " + "and more " * 30 + "at its end. "
+    check([sentence * (1_200_000 // len(sentence)), "x" * 1_000_001, " " * 1_000_500, ""], model, tmp_path, False)
 
 
 def test_what_can_not_be_split_is_refused(model, tmp_path):

@@ -13,7 +13,7 @@ struct IndexCost {
   int64_t blend_choices = 0;  // draws * data sets: each draw looks at all of them
   int64_t bytes = 0;          // of all arrays
 
-  // From throughput measured on one core of 2.x GHz; within a factor of two elsewhere.
+  // An estimate for one core, from random draws that are measured now (at most some 50 ms).
   double Seconds() const;
 };
 

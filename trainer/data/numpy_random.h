@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -20,8 +21,16 @@ class NumpyRandomState {
   // ahead, and the memory that they lead to is on its way when it is needed.
   template <typename T>
   void Shuffle(std::span<T> values) {
+    ShuffleSome(values, std::numeric_limits<int64_t>::max());
+  }
+
+  // The same, but ends after the first draws, about `most`; returns how many.
+  template <typename T>
+  int64_t ShuffleSome(std::span<T> values, int64_t most) {
     std::array<uint64_t, 64> drawn;
-    for (uint64_t left = values.size(); left > 1;) {
+    const uint64_t size = values.size();
+    uint64_t left = size;
+    while (left > 1 && static_cast<int64_t>(size - left) < most) {
       const uint64_t count = std::min<uint64_t>(drawn.size(), left - 1);
       for (uint64_t k = 0; k < count; ++k) {
         drawn[k] = Interval(left - 1 - k);
@@ -30,6 +39,7 @@ class NumpyRandomState {
       for (uint64_t k = 0; k < count; ++k) std::swap(values[left - 1 - k], values[drawn[k]]);
       left -= count;
     }
+    return static_cast<int64_t>(size - left);
   }
 
  private:

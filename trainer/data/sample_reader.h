@@ -42,6 +42,8 @@ class SampleReader {
   void Finish(int64_t used, Sample& sample) const;
 
  private:
+  void EndDocuments(bool resets, Sample& sample) const;
+
   const SequenceStore& store_;
   SampleRules rules_;
 };

@@ -34,12 +34,8 @@ MUSTER_VECTORIZE int64_t Signs(const int64_t* tokens, int64_t count, int64_t lim
   return signs;
 }
 
-MUSTER_VECTORIZE void Mask(const int64_t* tokens, int64_t skip_input, int64_t skip_label,
-                           int64_t count, float* mask) {
-  for (int64_t i = 0; i < count; ++i) {
-    const bool skipped = (tokens[i] == skip_input) | (tokens[i + 1] == skip_label);
-    mask[i] = skipped ? 0.0F : 1.0F;
-  }
+MUSTER_VECTORIZE void Mask(const int64_t* labels, int64_t skipped, int64_t count, float* mask) {
+  for (int64_t i = 0; i < count; ++i) mask[i] = labels[i] == skipped ? 0.0F : 1.0F;
 }
 
 MUSTER_VECTORIZE bool Holds(const int64_t* tokens, int64_t count, int64_t token) {
@@ -71,9 +67,8 @@ bool AllBelow(std::span<const int64_t> tokens, int64_t limit) {
   return Signs(tokens.data(), static_cast<int64_t>(tokens.size()), limit) >= 0;
 }
 
-void MaskLabels(std::span<const int64_t> tokens, int64_t skip_input, int64_t skip_label,
-                std::span<float> mask) {
-  Mask(tokens.data(), skip_input, skip_label, static_cast<int64_t>(mask.size()), mask.data());
+void MaskLabels(std::span<const int64_t> tokens, int64_t skipped, std::span<float> mask) {
+  Mask(tokens.data() + 1, skipped, static_cast<int64_t>(mask.size()), mask.data());
 }
 
 int64_t FindToken(std::span<const int64_t> tokens, int64_t from, int64_t token) {

@@ -15,10 +15,8 @@ void DecodeTokens(TokenType type, const uint8_t* from, int64_t count, int64_t* o
 // Whether all tokens are in 0 .. limit-1.
 bool AllBelow(std::span<const int64_t> tokens, int64_t limit);
 
-// mask[i] = 0 where tokens[i] is `skip_input` or tokens[i + 1] is `skip_label`, else 1. tokens has
-// one element more than mask.
-void MaskLabels(std::span<const int64_t> tokens, int64_t skip_input, int64_t skip_label,
-                std::span<float> mask);
+// mask[i] = 0 where tokens[i + 1] is `skipped`, else 1. tokens has one element more than mask.
+void MaskLabels(std::span<const int64_t> tokens, int64_t skipped, std::span<float> mask);
 
 // The first place at or after `from` where `token` stands, or tokens.size().
 int64_t FindToken(std::span<const int64_t> tokens, int64_t from, int64_t token);

@@ -60,6 +60,11 @@ int64_t EndOfDocument(const TrainConfig& config) {
   return *eod;
 }
 
+// Labels equal to it do not count in the loss. -1: none does.
+int64_t Padding(const TrainConfig& config) {
+  return config.tokenizer_type.empty() ? -1 : OpenTokenizer(config)->pad().value_or(-1);
+}
+
 // Rank 0 says what concerns the run, every process what concerns itself.
 data::DataReport MakeDataReport(const config::RankEnvironment& env) {
   data::DataReport report;
@@ -149,6 +154,7 @@ data::DataConfig MakeDataConfig(const Run& run) {
   data.test_samples = eval_samples;
   data.vocab_size = c.model.padded_vocab_size;
   data.eod = EndOfDocument(c);
+  data.pad = Padding(c);
   data.eod_mask_loss = c.eod_mask_loss;
   data.reset_position_ids = c.reset_position_ids;
   data.reset_attention_mask = c.reset_attention_mask;

@@ -25,15 +25,16 @@ std::vector<AddedToken> Select(const std::vector<AddedToken>& tokens, bool norma
   return selected;
 }
 
-// What a text of one long word takes, a byte, with its copies; a character may become three bytes.
+// What a text of one long word takes, a byte, when it is rewritten; 0: it never is.
 size_t RewritingFactor(const BpeParts& parts) {
-  const auto any = [&parts](auto is) {
-    return std::any_of(parts.steps.begin(), parts.steps.end(), is);
-  };
-  if (parts.normalizer != nullptr || any([](const PreStep& s) { return s.rewrite != nullptr; })) {
-    return 18;
+  constexpr size_t kPerByte = 6;    // the text itself, and a word made of it
+  constexpr size_t kPerCopied = 4;  // what the text became, its copies and symbols
+  size_t growth = parts.normalizer != nullptr ? parts.normalizer->growth() : 0;
+  for (const PreStep& step : parts.steps) {
+    if (step.rewrite != nullptr) growth = std::max<size_t>(growth, 1) * step.rewrite->growth();
+    if (!step.prefix.empty()) growth = std::max<size_t>(growth, 1);
   }
-  return any([](const PreStep& s) { return !s.prefix.empty(); }) ? 8 : 0;
+  return growth == 0 ? 0 : kPerByte + kPerCopied * growth;
 }
 
 // A run of byte tokens: characters, or none of them is.

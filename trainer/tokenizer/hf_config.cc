@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 
@@ -68,6 +69,8 @@ HfConfig LoadHfConfig(const JsonView& root) {
     const auto token = ReadNamed(root, key);
     if (token) config.named.push_back(*token);
   }
+  const auto is_pad = [&](const AddedToken& token) { return token.content == config.pad; };
+  if (std::count_if(config.named.begin(), config.named.end(), is_pad) > 1) config.pad.reset();
   return config;
 }
 

@@ -14,7 +14,7 @@ namespace muster::tokenizer {
 // post-processor of tokenizer.json does.
 struct HfConfig {
   std::optional<std::string> eos;
-  std::optional<std::string> pad;
+  std::optional<std::string> pad;  // unless it is named for something else, too
   bool split_special_tokens = false;
   std::vector<AddedToken> added;  // added_tokens_decoder, by id; ids are given on adding
   std::vector<AddedToken> named;  // bos_token and its kin: added unless there

@@ -1,5 +1,6 @@
 #include "trainer/tokenizer/normalizer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "trainer/tokenizer/unicode_class.h"
@@ -36,6 +37,10 @@ class Replace : public Normalizer {
     text = std::move(out.append(text, at));
   }
 
+  size_t growth() const override {
+    return std::max<size_t>(1, (content_.size() + pattern_.size() - 1) / pattern_.size());
+  }
+
  private:
   std::string pattern_;
   std::string content_;
@@ -68,6 +73,11 @@ class Sequence : public Normalizer {
   explicit Sequence(std::vector<std::unique_ptr<Normalizer>> steps) : steps_(std::move(steps)) {}
   void Apply(std::string& text) const override {
     for (const auto& step : steps_) step->Apply(text);
+  }
+  size_t growth() const override {
+    size_t product = 1;
+    for (const auto& step : steps_) product *= step->growth();
+    return product;
   }
 
  private:

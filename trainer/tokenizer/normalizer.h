@@ -15,6 +15,9 @@ class Normalizer {
 
   // `text` is valid UTF-8 and stays it.
   virtual void Apply(std::string& text) const = 0;
+
+  // At most so many times as long, about, becomes a long text, or what Apply makes on the way.
+  virtual size_t growth() const { return 1; }
 };
 
 // One of Unicode's forms: "NFC", "NFD", "NFKC", "NFKD"; null for any other name.

@@ -62,7 +62,8 @@ class Tokenizer {
   // The end-of-document token, if the tokenizer knows one.
   virtual std::optional<int32_t> eod() const = 0;
 
-  // The padding token, if the tokenizer knows one.
+  // The padding token, if the tokenizer knows one that means nothing else: as in Megatron, one that
+  // also ends documents, or begins texts, does not count as padding.
   virtual std::optional<int32_t> pad() const { return std::nullopt; }
 
   // As Megatron counts it; decides the width of the tokens in .bin.

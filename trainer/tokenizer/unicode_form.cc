@@ -36,6 +36,9 @@ class UnicodeForm : public Normalizer {
   UnicodeForm(bool compose, bool compatibility)
       : compose_(compose), compatibility_(compatibility) {}
 
+  // One character may become eighteen, of 11 times its bytes, which are code points at first.
+  size_t growth() const override { return compatibility_ ? 24 : 3; }
+
   void Apply(std::string& text) const override {
     bool plain = true;
     for (size_t at = 0; at < text.size() && plain;) {
