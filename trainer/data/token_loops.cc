@@ -72,9 +72,10 @@ void MaskLabels(std::span<const int64_t> tokens, int64_t skipped, std::span<floa
 }
 
 int64_t FindToken(std::span<const int64_t> tokens, int64_t from, int64_t token) {
-  constexpr int64_t kBlock = 256;
+  constexpr int64_t kSearched = 256;  // tokens at once
   const auto size = static_cast<int64_t>(tokens.size());
-  while (from + kBlock <= size && !Holds(tokens.data() + from, kBlock, token)) from += kBlock;
+  while (from + kSearched <= size && !Holds(tokens.data() + from, kSearched, token))
+    from += kSearched;
   while (from < size && tokens[static_cast<size_t>(from)] != token) ++from;
   return from;
 }
