@@ -13,7 +13,7 @@ echo "== training, the reference recipe"
 "${row[@]}" --recipe delayed --seconds "$long" --profile
 if [ -n "${PEER:-}" ]; then
   echo "== the peer: $PEER"
-  bash -c "$PEER"
+  bash -c "$PEER" || echo "the peer ended with an error"
 fi
 echo "== training, other choices"
 "${row[@]}" --recipe tensorwise --seconds $((long / 3))

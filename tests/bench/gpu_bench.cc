@@ -32,7 +32,7 @@ struct Options {
   std::string model = "8b";
   std::vector<std::string> recipes = {"delayed"};
   int64_t seq = 8192, micro_batch = 1, sequences = 16, layers = 0, head_tokens = 8192,
-          recomputed = 0;
+          recomputed = 0, candidates = 32;
   double seconds = 60;
   std::string fast = "forward";
   bool eager = false, deterministic = false, fp32_moments = false, bf16_gradients = false,
@@ -80,13 +80,13 @@ class Bench {
     cuda.graphs = !options.eager;
     cuda.deterministic = options.deterministic;
     cuda.gemm_cache = options.cache;
+    cuda.gemm_candidates = static_cast<int>(options.candidates);
     model_ = std::make_unique<device::Model>(
         device::MakeCudaOps(cuda), shape,
         device::StateTypes{!options.fp32_moments, options.bf16_gradients}, nullptr);
     optimizer_ =
         std::make_unique<device::Optimizer>(model_.get(), optim::AdamWConfig{0.9, 0.95, 1e-8, 0.1});
-    RandomText text(m.padded_vocab_size);
-    for (int i = 0; i < 8; ++i) batches_.push_back(text.Next(options.micro_batch, options.seq));
+    text_ = std::make_unique<RandomText>(m.padded_vocab_size);
   }
 
   void Run() {
@@ -145,7 +145,9 @@ class Bench {
   double Step() {
     model_->BeginIteration();
     for (int64_t k = 0; k < options_.sequences / options_.micro_batch; ++k) {
-      model_->ForwardBackward(batches_[static_cast<size_t>(next_++) % batches_.size()]);
+      // New text each time: what repeats is learnt by heart, and gradients of nothing are light
+      // work.
+      model_->ForwardBackward(text_->Next(options_.micro_batch, options_.seq));
     }
     const device::Model::Sums sums = model_->TakeSums();
     const double norm = optimizer_->Normalize(sums.tokens);
@@ -175,8 +177,7 @@ class Bench {
   const std::string name_;
   std::unique_ptr<device::Model> model_;
   std::unique_ptr<device::Optimizer> optimizer_;
-  std::vector<data::Batch> batches_;
-  int64_t next_ = 0;
+  std::unique_ptr<Text> text_;
 };
 
 int Main(int argc, char** argv) {
@@ -199,6 +200,9 @@ int Main(int argc, char** argv) {
       ->check(CLI::IsMember({"none", "forward", "input", "all"}))
       ->capture_default_str();
   app.add_option("--seconds", options.seconds, "of each recipe")->capture_default_str();
+  app.add_option("--candidates", options.candidates,
+                 "algorithms timed for each product; 1: cuBLAS's first choice")
+      ->capture_default_str();
   app.add_option("--cache", options.cache, "file that keeps tuned algorithms");
   app.add_flag("--eager", options.eager, "without CUDA graphs");
   app.add_flag("--deterministic", options.deterministic, "attention's backward too");

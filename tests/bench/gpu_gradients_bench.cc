@@ -59,6 +59,10 @@ class Meter {
       noise_ += (a - e) * (a - e);
     }
   }
+  void Add(const Meter& other) {
+    signal_ += other.signal_;
+    noise_ += other.noise_;
+  }
   double Decibel() const {
     return noise_ == 0 ? std::numeric_limits<double>::infinity()
                        : 10 * std::log10(signal_ / noise_);
@@ -153,7 +157,9 @@ class Bench {
     for (size_t i = 0; i < actual.size(); ++i) {
       const std::string& name = model.weights().all()[i].spec.name;
       Meter one;
-      for (Meter* meter : {&all, &kinds[KindOf(name)], &one}) meter->Add(actual[i], expected_[i]);
+      one.Add(actual[i], expected_[i]);
+      all.Add(one);
+      kinds[KindOf(name)].Add(one);
       if (one.Decibel() < worst) {
         worst = one.Decibel();
         worst_name = name;
