@@ -3,6 +3,7 @@
 #include <absl/base/thread_annotations.h>
 #include <absl/synchronization/mutex.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
@@ -47,11 +48,20 @@ class FaultReporter {
   runtime::Controller* controller_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };
 
+// A connected host has about seven descriptors, so the usual soft limit of 1024 would end at 140.
+void RaiseFileLimit() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 }  // namespace
 
 absl::Status RunController(const std::string& state_dir) {
   SignalWait signals({SIGINT, SIGTERM, SIGHUP});  // before any thread
   log::Init("muster serve");
+  RaiseFileLimit();
   MUSTER_ASSIGN_OR_RETURN(const api::StateLock lock, api::StateLock::Acquire(state_dir));
 
   std::atomic<bool> ended{false};

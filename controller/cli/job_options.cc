@@ -98,7 +98,7 @@ void AddJobFlags(CLI::App* app, JobFlags* flags) {
   Size(app, "--nproc-per-node", &overrides->nproc_per_node, machines,
        "Ranks a node (default: its slots)");
   ParsedOption(app, "--transport", &flags->transport, CheckedTransport,
-               "local|direct|openssh|command",
+               "local|direct|ssh|openssh|command",
                "How hosts whose line says nothing are reached (docs/transports.md)")
       ->multi_option_policy(CLI::MultiOptionPolicy::Join)
       ->group(machines);

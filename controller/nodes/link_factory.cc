@@ -14,6 +14,10 @@
 #include "controller/nodes/dial.h"
 #include "controller/nodes/dial_command.h"
 #include "controller/nodes/dial_gate.h"
+#include "controller/nodes/reach_worker.h"
+#include "controller/nodes/remote_command.h"
+#include "controller/nodes/ssh/dial_ssh.h"
+#include "controller/nodes/ssh/ssh_words.h"
 #include "controller/nodes/stream_link.h"
 #include "controller/nodes/transport.h"
 #include "controller/nodes/worker_programs.h"
@@ -65,6 +69,12 @@ class LinkFactoryImpl : public LinkFactory {
         dialer = DirectDialer(endpoint);
         place = endpoint.HostPort();
         break;
+      case Endpoint::Kind::kSsh: {
+        auto made = SshDialer(endpoint, host, listener);
+        if (!made.ok()) return Annotate(made.status(), place);
+        dialer = *std::move(made);
+        break;
+      }
       case Endpoint::Kind::kOpenssh:
         dialer = CommandDialer(endpoint.host, OpensshWords(endpoint.words, host, SshTimeout()),
                                listener);
@@ -108,12 +118,33 @@ class LinkFactoryImpl : public LinkFactory {
     };
   }
 
+  ReachOptions Reach(const std::string& host, LinkListener& listener) const {
+    return {.timeout = options_.command_timeout,
+            .name = NodeName(host),
+            .programs = programs_,
+            .on_push = [&listener, host] { listener.OnPush(host); }};
+  }
+
+  absl::StatusOr<StreamLink::Dialer> SshDialer(const Endpoint& endpoint, const v1::Host& host,
+                                               LinkListener& listener) const {
+    ssh::SshDial dial = {
+        .request = {}, .command = RemoteLine(), .timeout = options_.command_timeout};
+    MUSTER_ASSIGN_OR_RETURN(dial.request, ssh::ParseSshWords(endpoint.words));
+    dial.request.host = host.host();
+    if (host.has_user()) dial.request.user = host.user();
+    if (host.has_port()) dial.request.port = static_cast<uint16_t>(host.port());
+    return [dial = std::move(dial), reach = Reach(endpoint.host, listener), gate = gate_,
+            bastions = bastions_](const StopSignal& stop) -> absl::StatusOr<Connection> {
+      const DialGate::Place place = gate->Enter(stop);
+      if (!place) return absl::CancelledError("closed");
+      MUSTER_ASSIGN_OR_RETURN(StartedProcess started, ssh::DialSsh(dial, *bastions, stop));
+      return ReachWorker(std::move(started), reach, stop);
+    };
+  }
+
   StreamLink::Dialer CommandDialer(const std::string& host, std::vector<std::string> words,
                                    LinkListener& listener) const {
-    const ReachOptions reach = {.timeout = options_.command_timeout,
-                                .name = NodeName(host),
-                                .programs = programs_,
-                                .on_push = [&listener, host] { listener.OnPush(host); }};
+    const ReachOptions reach = Reach(host, listener);
     return [words = std::move(words), reach,
             gate = gate_](const StopSignal& stop) -> absl::StatusOr<Connection> {
       const DialGate::Place place = gate->Enter(stop);
@@ -125,6 +156,7 @@ class LinkFactoryImpl : public LinkFactory {
   LinkOptions options_;
   const std::shared_ptr<DialGate> gate_;
   std::shared_ptr<WorkerPrograms> programs_;
+  const std::shared_ptr<ssh::Bastions> bastions_ = std::make_shared<ssh::Bastions>();
 };
 
 }  // namespace

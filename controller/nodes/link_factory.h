@@ -30,7 +30,8 @@ struct LinkOptions {
 };
 
 // Links by transport: local (a musterd of this machine over its Unix socket, started when none
-// runs), direct (gRPC to a musterd that listens on a loopback address), openssh and command (a
+// runs), direct (gRPC to a musterd that listens on a loopback address), ssh
+// (libssh, in this process), openssh and command (a
 // program's stdin and stdout, with `musterd bridge` on the other side). Immutable; any thread.
 std::unique_ptr<LinkFactory> MakeLinkFactory(const LinkOptions& options);
 

@@ -9,6 +9,7 @@
 #include "controller/hostfile/host_name.h"
 #include "controller/hostfile/host_word.h"
 #include "controller/nodes/command_line.h"
+#include "controller/nodes/ssh/ssh_words.h"
 
 namespace muster::nodes {
 namespace {
@@ -55,11 +56,10 @@ absl::StatusOr<Endpoint> Direct(const v1::Host& host) {
 absl::Status CheckName(const std::string& name) {
   const auto& names = TransportNames();
   if (std::find(names.begin(), names.end(), name) != names.end()) return absl::OkStatus();
-  const std::string hint = name == "ssh"
-                               ? "; this version has no ssh of its own, write openssh for yours"
-                               : DidYouMean(name, names);
-  return absl::InvalidArgumentError("unknown transport '" + name + "'" + hint +
-                                    " (known: local, direct, openssh, command)");
+  std::string known;
+  for (const std::string& other : names) known += (known.empty() ? "" : ", ") + other;
+  return absl::InvalidArgumentError("unknown transport '" + name + "'" + DidYouMean(name, names) +
+                                    " (known: " + known + ")");
 }
 
 // NAME or NAME:WORDS.
@@ -70,7 +70,7 @@ absl::StatusOr<Transport> ParseTransport(std::string_view text) {
   MUSTER_RETURN_IF_ERROR(CheckName(transport.name));
   const std::string place = "transport '" + std::string(text) + "'";
   if (colon != std::string_view::npos) {
-    if (transport.name != "openssh" && transport.name != "command") {
+    if (transport.name == "local" || transport.name == "direct") {
       return absl::InvalidArgumentError(place + " takes no words after ':'");
     }
     auto words = SplitWords(text.substr(colon + 1));
@@ -79,6 +79,9 @@ absl::StatusOr<Transport> ParseTransport(std::string_view text) {
   }
   if (transport.name == "command") {
     MUSTER_RETURN_IF_ERROR(Annotate(CheckTemplate(transport.words), place));
+  }
+  if (transport.name == "ssh") {
+    MUSTER_RETURN_IF_ERROR(Annotate(ssh::ParseSshWords(transport.words).status(), place));
   }
   return transport;
 }
@@ -96,6 +99,8 @@ std::string Endpoint::Describe() const {
       return "local";
     case Kind::kDirect:
       return "direct " + HostPort();
+    case Kind::kSsh:
+      return "ssh " + host;
     case Kind::kOpenssh:
       return "openssh " + host;
     case Kind::kCommand:
@@ -105,7 +110,7 @@ std::string Endpoint::Describe() const {
 }
 
 const std::vector<std::string>& TransportNames() {
-  static const std::vector<std::string> names = {"local", "direct", "openssh", "command"};
+  static const std::vector<std::string> names = {"local", "direct", "ssh", "openssh", "command"};
   return names;
 }
 
@@ -134,7 +139,7 @@ absl::StatusOr<Endpoint> ResolveEndpoint(const v1::Host& host, const std::string
   } else if (!known->empty()) {
     transport = known->front();
   } else {
-    transport.name = hostfile::IsLoopbackHost(host.host()) ? "local" : "openssh";
+    transport.name = hostfile::IsLoopbackHost(host.host()) ? "local" : "ssh";
   }
   for (const Transport& other : *known) {
     if (other.name == transport.name) transport.words = other.words;
@@ -145,6 +150,7 @@ absl::StatusOr<Endpoint> ResolveEndpoint(const v1::Host& host, const std::string
   if (transport.name == "direct") return Direct(host);
   Endpoint endpoint;
   endpoint.host = host.host();
+  if (transport.name == "ssh") endpoint.kind = Endpoint::Kind::kSsh;
   if (transport.name == "openssh") endpoint.kind = Endpoint::Kind::kOpenssh;
   if (transport.name == "command") endpoint.kind = Endpoint::Kind::kCommand;
   endpoint.words = std::move(transport.words);

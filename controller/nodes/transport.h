@@ -18,7 +18,7 @@ inline constexpr uint32_t kDefaultWorkerPort = 7465;
 // The names that a hostfile and --transport know, the usual ones first.
 const std::vector<std::string>& TransportNames();
 
-// A transport as `--transport` writes it: NAME, or NAME:WORDS for openssh (further options of ssh)
+// A transport as `--transport` writes it: NAME, or NAME:WORDS for ssh and openssh (options of ssh)
 // and command (the template of the program).
 struct Transport {
   std::string name;
@@ -29,21 +29,22 @@ struct Transport {
 absl::StatusOr<std::vector<Transport>> ParseTransports(std::string_view text);
 
 struct Endpoint {
-  enum class Kind { kLocal, kDirect, kOpenssh, kCommand };
+  enum class Kind { kLocal, kDirect, kSsh, kOpenssh, kCommand };
   Kind kind = Kind::kLocal;
   std::string host;                // as in the inventory
   std::string address;             // kDirect: a numeric loopback address
   uint32_t port = 0;               // kDirect
-  std::vector<std::string> words;  // kOpenssh, kCommand: of the transport
+  std::vector<std::string> words;  // kSsh, kOpenssh, kCommand: of the transport
 
-  // "local", "direct 127.0.0.2:7465", "direct [::1]:7465", "openssh node1", "command node1".
+  // "local", "direct 127.0.0.2:7465", "direct [::1]:7465", "ssh node1", "openssh node1",
+  // "command node1".
   std::string Describe() const;
   // "127.0.0.2:7465", "[::1]:7465".
   std::string HostPort() const;
 };
 
 // The host's own transport, else the first of `transports` (as for ParseTransports), else by its
-// address: loopback hosts (hostfile/host_word.h) are local, others are reached by openssh. Its
+// address: loopback hosts (hostfile/host_word.h) are local, others are reached by ssh. Its
 // words are those that `transports` has for it. InvalidArgument for what this version can't reach,
 // with host, line, reason and fix.
 absl::StatusOr<Endpoint> ResolveEndpoint(const v1::Host& host, const std::string& transports);

@@ -164,7 +164,7 @@ std::string OtherTransports(const v1::JobSpec& spec, const v1::Plan& plan) {
   std::string out;
   for (const v1::NodePlan& node : plan.nodes()) {
     const std::string transport = TransportOf(node.host(), spec);
-    if (transport.empty() || transport == "openssh") continue;
+    if (transport.empty() || transport == "ssh" || transport == "openssh") continue;
     out += fmt::format("#   {}: transport {}\n", node.host().host(), transport);
   }
   if (out.empty()) return out;

@@ -23,7 +23,7 @@ _muster() {
         --exclude) :; return ;;
         --nnodes) :; return ;;
         --nproc-per-node) :; return ;;
-        --transport) _muster_words 'local direct openssh command'; return ;;
+        --transport) _muster_words 'local direct ssh openssh command'; return ;;
         --tp) :; return ;;
         --pp) :; return ;;
         --cp) :; return ;;
@@ -54,7 +54,7 @@ _muster() {
         --exclude) :; return ;;
         --nnodes) :; return ;;
         --nproc-per-node) :; return ;;
-        --transport) _muster_words 'local direct openssh command'; return ;;
+        --transport) _muster_words 'local direct ssh openssh command'; return ;;
         --tp) :; return ;;
         --pp) :; return ;;
         --cp) :; return ;;
@@ -90,7 +90,7 @@ _muster() {
         --exclude) :; return ;;
         --nnodes) :; return ;;
         --nproc-per-node) :; return ;;
-        --transport) _muster_words 'local direct openssh command'; return ;;
+        --transport) _muster_words 'local direct ssh openssh command'; return ;;
         --tp) :; return ;;
         --pp) :; return ;;
         --cp) :; return ;;

@@ -75,8 +75,15 @@ class Namespaces:
 
     def sessions(self, k):
         """Pids of the sshd processes that carry logins to host k."""
-        return [p for p in self.pids(k) if p != self.sshd(k)
-                and pathlib.Path(f"/proc/{p}/cmdline").read_bytes().startswith(b"sshd: ")]
+        found = []
+        for pid in self.pids(k):
+            try:
+                words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+            except OSError:  # has just ended
+                continue
+            if pid != self.sshd(k) and words.startswith(b"sshd: "):
+                found.append(pid)
+        return found
 
     def mount(self, k, folder, options="mode=0700"):
         """An empty folder over `folder`, on host k alone. After `restart_sshd`."""

@@ -33,7 +33,7 @@ def test_flags_of_a_command():
 
 
 def test_values():
-    assert complete("muster", "submit", "--transport", "") == ["local", "direct", "openssh", "command"]
+    assert complete("muster", "submit", "--transport", "") == ["local", "direct", "ssh", "openssh", "command"]
     assert complete("muster", "logs", "--stream", "") == ["out", "err"]
     assert complete("muster", "completion", "") == ["bash", "zsh", "fish"]
 

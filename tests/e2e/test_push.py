@@ -30,8 +30,9 @@ def bare():
 
 
 class Bare:
-    def __init__(self, hosts, cluster):
+    def __init__(self, hosts, cluster, transport):
         self.hosts, self.cluster = hosts, cluster
+        self.transport = f"{transport}:-F {hosts.ssh_config}"
 
     def state(self, k):
         return self.hosts.folder / f"state{k}"
@@ -42,7 +43,7 @@ class Bare:
     def submit(self, *args, slots=1):
         hostfile = self.hosts.hostfile(self.cluster.work / "hosts", slots)
         command = args.index("--")
-        return self.cluster.popen("submit", "--hostfile", hostfile, "--transport", f"openssh:-F {self.hosts.ssh_config}",
+        return self.cluster.popen("submit", "--hostfile", hostfile, "--transport", self.transport,
                                   *args[:command], "--json", *args[command:])
 
     def programs(self, k):
@@ -62,9 +63,9 @@ class Bare:
         return sorted(os.listdir(self.state(k) / "bin"))
 
 
-@pytest.fixture
-def push(bare, cluster):
-    return Bare(bare, cluster)
+@pytest.fixture(params=["openssh", "ssh"])
+def push(bare, cluster, request):
+    return Bare(bare, cluster, request.param)
 
 
 def test_pushed_once_to_hosts_with_nothing_installed(push):
@@ -91,7 +92,7 @@ def test_two_controllers_push_at_once(push, cluster):
     other = dict(cluster.env) | {"MUSTER_STATE": str(cluster.state / "other")}
     first = push.submit("--", "true")
     words = [str(BIN / "muster"), "submit", "--hostfile", str(cluster.work / "hosts"), "--transport",
-             f"openssh:-F {push.hosts.ssh_config}", "--json", "--", "true"]
+             push.transport, "--json", "--", "true"]
     second = subprocess.run(words, env=other, cwd=cluster.work, capture_output=True, stdin=subprocess.DEVNULL, timeout=120)
     try:
         assert second.returncode == 0, second.stderr.decode()

@@ -42,7 +42,7 @@ class Row:
     before: typing.Callable = lambda hosts: None     # makes it so
     during: typing.Callable = lambda hosts: None     # once the job is submitted
     after: typing.Callable = lambda hosts: None      # undoes it
-    refused: tuple = ()                              # words of the refusal; none: it works
+    refused: tuple = ()                              # words of the refusal, by transport if they differ; none: it works
     home: str = "state{k}"                           # where the pushed worker lies, below the test's folder
 
 
@@ -100,6 +100,7 @@ def heal(hosts):
     hosts.run("heal", 1)
 
 
+NO_BANNER = {"openssh": "timed out", "ssh": "no ssh banner within 2 s"}
 ROWS = [
     Row("csh with a noisy rc file", hosts=(2,)),
     Row("forwarding forbidden", hosts=(3,)),
@@ -113,8 +114,8 @@ ROWS = [
     Row("reset in the middle of the push", before=delay(80), during=cut, after=heal),
     Row("MaxStartups 3 at the bastion", hosts=(1, 2, 3, 8, 9), jump=True),
     Row("closes after login", hosts=(6,), refused=("ssh exited with 0 before the worker answered",)),
-    Row("takes the connection and never answers", port=SILENT, refused=("timed out",)),
-    Row("stops in the middle of its banner", port=STALLING, refused=("timed out",)),
+    Row("takes the connection and never answers", port=SILENT, refused=(NO_BANNER,)),
+    Row("stops in the middle of its banner", port=STALLING, refused=(NO_BANNER,)),
 ]
 
 
@@ -142,14 +143,16 @@ def hosts():
 
 def transport(kind, hosts, row):
     options = f"-F {hosts.ssh_config}" + (" -o ConnectTimeout=2" if row.refused else "")
-    if row.jump:
+    if row.jump and kind == "ssh":
+        options += f" -J {hosts.name(BASTION)}"
+    elif row.jump:
         # ssh's own hop must read the same configuration.
         options += f" -o 'ProxyCommand=ssh -F {hosts.ssh_config} -W [%h]:%p {hosts.name(BASTION)}'"
-    return {"openssh": f"openssh:{options}"}[kind]
+    return f"{kind}:{options}"
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name.replace(" ", "_"))
-@pytest.mark.parametrize("kind", ["openssh"])
+@pytest.mark.parametrize("kind", ["openssh", "ssh"])
 def test_row(hosts, cluster, kind, row):
     for k in row.hosts:
         forget_worker(hosts, k)
@@ -166,6 +169,7 @@ def test_row(hosts, cluster, kind, row):
         if row.refused:
             assert code == 120, live
             for words in row.refused:
+                words = words[kind] if isinstance(words, dict) else words
                 assert words in job["message"], job["message"]
         else:
             assert code == 0, live

@@ -43,14 +43,14 @@ class Reach:
 
     def __init__(self, hosts, cluster, kind):
         self.hosts, self.cluster, self.kind = hosts, cluster, kind
-        self.transports = [f"openssh:-F {hosts.ssh_config}", COMMAND]
+        self.transports = [f"openssh:-F {hosts.ssh_config}", COMMAND, f"ssh:-F {hosts.ssh_config}"]
         if kind != "mixed":
-            self.transports = [t for t in self.transports if t.startswith(kind)]
+            self.transports = [t for t in self.transports if t.split(":")[0] == kind]
 
     def options(self, k):
         port = "port=2222" if k == 4 and self.kind != "command" else ""
         if self.kind == "mixed" and k % 2:
-            return "transport=command"
+            return "transport=command" if k == 1 else "transport=ssh"
         return port
 
     def submit(self, *args, slots=1):
@@ -87,7 +87,7 @@ class Reach:
         return found
 
 
-@pytest.fixture(params=["openssh", "command"])
+@pytest.fixture(params=["openssh", "command", "ssh"])
 def reach(hosts, cluster, request):
     return Reach(hosts, cluster, request.param)
 
@@ -143,7 +143,7 @@ def test_transports_of_one_hostfile(hosts, cluster):
     code, job, live = Reach(hosts, cluster, "mixed").run(*cluster.rank("rendezvous.py"))
     assert code == 0 and live.count("barrier ok") == HOSTS, live
     nodes = {n["host"]: n["transport"] for n in cluster.json("nodes")["nodes"]}
-    assert [nodes[hosts.name(k)].split()[0] for k in range(1, 5)] == ["command", "openssh", "command", "openssh"]
+    assert [nodes[hosts.name(k)].split()[0] for k in range(1, 5)] == ["command", "openssh", "ssh", "openssh"]
 
 
 def test_a_killed_ssh_loses_neither_rank_nor_byte(ssh):
@@ -174,7 +174,8 @@ def test_nothing_stays_when_the_controller_goes(reach, how):
     code, _, live = reach.run("--", "true")
     assert code == 0, live
     carriers = reach.carriers()
-    assert len(carriers) == HOSTS and len(reach.bridges()) == HOSTS
+    assert len(carriers) == (0 if reach.kind == "ssh" else HOSTS)  # ssh is in the controller
+    assert len(reach.bridges()) == HOSTS
     if how == "stopped":
         reach.cluster.muster("serve", "--stop")
     else:

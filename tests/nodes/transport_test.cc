@@ -55,9 +55,10 @@ TEST(TransportTest, PlaintextStaysOnTheLoopback) {
   }
 }
 
-TEST(TransportTest, OtherHostsAreReachedByTheUsersSsh) {
-  EXPECT_EQ(Describe(MakeHost("node1")), "openssh node1");
-  EXPECT_EQ(Describe(MakeHost("10.0.0.7")), "openssh 10.0.0.7");
+TEST(TransportTest, OtherHostsAreReachedBySsh) {
+  EXPECT_EQ(Describe(MakeHost("node1")), "ssh node1");
+  EXPECT_EQ(Describe(MakeHost("10.0.0.7")), "ssh 10.0.0.7");
+  EXPECT_EQ(Describe(MakeHost("127.0.0.2", "ssh")), "ssh 127.0.0.2");
   EXPECT_EQ(Describe(MakeHost("127.0.0.2", "openssh")), "openssh 127.0.0.2");
 }
 
@@ -84,10 +85,12 @@ TEST(TransportTest, WhatATransportCanNotBe) {
   EXPECT_EQ(Describe(MakeHost("node1", "command")),
             "line 3: host node1: transport=command needs the program: --transport "
             "'command:PROGRAM ... {host} ...'");
-  EXPECT_EQ(
-      Describe(MakeHost("node1", "ssh")),
-      "line 3: host node1: unknown transport 'ssh'; this version has no ssh of its own, write "
-      "openssh for yours (known: local, direct, openssh, command)");
+  EXPECT_EQ(Describe(MakeHost("node1"), "ssh:-F config"),
+            "line 3: host node1: transport 'ssh:-F config': -F config: write the whole path; the "
+            "controller has a working folder of its own");
+  EXPECT_EQ(Describe(MakeHost("node1"), "ssh:-v"),
+            "line 3: host node1: transport 'ssh:-v': -v is not known (known: -F -o -i -J -l -p); "
+            "for all options of your ssh use transport openssh");
   EXPECT_EQ(
       Describe(MakeHost("node1"), "command:docker exec"),
       "line 3: host node1: transport 'command:docker exec': no {host} in it: every host would "
@@ -103,7 +106,7 @@ TEST(TransportTest, WhatATransportCanNotBe) {
 TEST(TransportTest, UnknownTransportAndPort) {
   EXPECT_EQ(Describe(MakeHost("127.0.0.2", "drect")),
             "line 3: host 127.0.0.2: unknown transport 'drect'; did you mean 'direct'? (known: "
-            "local, direct, openssh, command)");
+            "local, direct, ssh, openssh, command)");
   v1::Host host = MakeHost("127.0.0.2", "direct");
   host.set_worker_port(0);
   EXPECT_EQ(Describe(host), "line 3: host 127.0.0.2: worker_port=0 is not in 1 to 65535");
