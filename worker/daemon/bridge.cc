@@ -73,7 +73,7 @@ absl::Status RunBridge(const Options& options) {
   daemon.state_dir = StateDirPath(options.state_dir, options.name);
   daemon.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
   daemon.idle_exit_s = options.idle_exit_s > 0 ? options.idle_exit_s : kDefaultIdleExit;
-  TidyBuilds(daemon.program, kKeepUnusedBuild);
+  NoteBuildUse(daemon.program);
   MUSTER_RETURN_IF_ERROR(ReplaceOtherProtocol(daemon.state_dir, facts::ProcReader::Real()));
   MUSTER_ASSIGN_OR_RETURN(const UniqueFd socket,
                           ConnectOrStart(daemon, [](std::chrono::milliseconds pause) {

@@ -17,6 +17,7 @@
 #include "common/unique_fd.h"
 #include "common/version.h"
 #include "worker/daemon/bridge.h"
+#include "worker/daemon/old_builds.h"
 #include "worker/daemon/options.h"
 #include "worker/daemon/other_daemon.h"
 #include "worker/daemon/server.h"
@@ -44,10 +45,13 @@ int PrintVersion(bool json) {
   return 0;
 }
 
-std::string ShimBeside() {
+std::filesystem::path Self() {
   std::error_code error;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return (self.parent_path() / "muster-shim").string();
+  return std::filesystem::read_symlink("/proc/self/exe", error);
+}
+
+std::string ShimBeside() {
+  return (Self().parent_path() / "muster-shim").string();
 }
 
 // Which build this is: what a controller compares with its own.
@@ -137,6 +141,7 @@ int main(int argc, char** argv) {
     return Fail("write " + folder + "/lock: " + std::strerror(errno));
   }
   muster::log::Init("musterd", options->background ? log_path : "");
+  muster::worker::TidyBuilds(Self(), muster::worker::kKeepUnusedBuild);
   server.Run();
   return 0;
 }

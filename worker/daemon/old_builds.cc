@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -22,6 +23,15 @@ bool IsBuild(std::string_view name) {
          name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
+// Where `program` lies, if it was pushed.
+std::optional<fs::path> PushedBuild(const std::string& program) {
+  const fs::path own = fs::path(program).parent_path();
+  if (!IsBuild(own.filename().native()) || own.parent_path().filename() != "bin") {
+    return std::nullopt;
+  }
+  return own;
+}
+
 // Folders of the programs that run; those of other users cannot be seen, and are not in our folder.
 std::set<fs::path> FoldersInUse() {
   std::set<fs::path> folders;
@@ -35,17 +45,20 @@ std::set<fs::path> FoldersInUse() {
 
 }  // namespace
 
+void NoteBuildUse(const std::string& program) {
+  if (const auto own = PushedBuild(program)) utimensat(AT_FDCWD, own->c_str(), nullptr, 0);
+}
+
 void TidyBuilds(const std::string& program, std::chrono::seconds unused) {
-  const fs::path own = fs::path(program).parent_path();
-  const fs::path bin = own.parent_path();
-  if (!IsBuild(own.filename().native()) || bin.filename() != "bin") return;
-  utimensat(AT_FDCWD, own.c_str(), nullptr, 0);
+  const auto own = PushedBuild(program);
+  if (!own) return;
+  NoteBuildUse(program);
   const std::set<fs::path> in_use = FoldersInUse();
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(bin, error)) {
+  for (const auto& entry : fs::directory_iterator(own->parent_path(), error)) {
     const std::string name = entry.path().filename();
     const bool leftover = name.starts_with(".push-");
-    if (entry.path() == own || in_use.contains(entry.path()) || (!leftover && !IsBuild(name))) {
+    if (entry.path() == *own || in_use.contains(entry.path()) || (!leftover && !IsBuild(name))) {
       continue;
     }
     struct stat info;

@@ -1,7 +1,9 @@
 """Launching: nodes x 8 ranks that do nothing, on network namespaces of this machine with a real sshd each.
 
 Everything of a run is compared within that run: the machine has other load at other times. The hosts have nothing
-installed (Muster's programs are covered there), so the first launch pushes the worker.
+installed (Muster's programs are covered there), so the first launch pushes the worker. Each has a file system of its own for
+its state (tmpfs), as machines have: 64 hosts that make their files in one ext4 are another bench. What they still share is
+two cores, and the table of processes.
 """
 
 import argparse
@@ -142,6 +144,18 @@ class Bench:
             self.peer("mpirun", seconds, done)
         else:
             print("mpirun: not installed", file=sys.stderr)
+        # torchrun imports PyTorch on each host: some 3 s of CPU and 300 MB, so few hosts here.
+        torchrun = SOURCE / ".venv/bin/torchrun"
+        few = names[:4]
+        begin = time.monotonic()
+        jobs = [subprocess.Popen(["ssh", "-F", config, name, f"{torchrun} --nnodes={len(few)} --node-rank={i} "
+                                  f"--nproc-per-node={SLOTS} --master-addr={self.hosts.address(1)} --no-python {self.noop}"],
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                for i, name in enumerate(few)]
+        if any([job.wait() for job in jobs]):
+            print("torchrun failed", file=sys.stderr)
+        else:
+            self.rows.add(f"launch.peer.torchrun.{len(few)}x{SLOTS}", time.monotonic() - begin)
 
     def peer(self, name, seconds, done):
         if done.returncode == 0:
@@ -170,6 +184,8 @@ def main():
             hosts.restart_sshd()
             for k in range(1, options.nodes + 1):
                 hosts.mount(k, BIN)
+                (hosts.folder / f"state{k}").mkdir()
+                hosts.mount(k, hosts.folder / f"state{k}")
             bench = Bench(rows, options.nodes, options.repeat, hosts, cluster)
             bench.muster()
             if not options.no_peers:
