@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -173,6 +174,7 @@ def main():
     options = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("network namespaces need root")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))  # the hosts are taken down all the same
     rows = Rows(options.json)
     state = pathlib.Path(tempfile.mkdtemp(prefix="mst-", dir="/tmp"))
     (state / "work").mkdir()
@@ -190,8 +192,8 @@ def main():
             bench.muster()
             if not options.no_peers:
                 bench.peers()
-            cluster.close()
     finally:
+        cluster.close()
         shutil.rmtree(state, ignore_errors=True)
     rows.finish()
 
