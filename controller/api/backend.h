@@ -21,6 +21,12 @@ class Backend {
  public:
   virtual ~Backend() = default;
 
+  // Ends the subscription when destroyed; no call is running or comes after that.
+  class Subscription {
+   public:
+    virtual ~Subscription() = default;
+  };
+
   virtual absl::StatusOr<v1::SubmitResponse> Submit(const v1::JobSpec& spec) = 0;
   virtual absl::StatusOr<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request) = 0;
   virtual absl::StatusOr<v1::Job> GetJob(const std::string& job) = 0;
@@ -29,17 +35,18 @@ class Backend {
   // block; else it never is.
   using CheckCallback = std::function<void(absl::StatusOr<v1::CheckResponse>)>;
   virtual absl::Status Check(const v1::JobSpec& spec, CheckCallback done) = 0;
+  // Begins to stage a tree. `callback` is told how far it is, on any thread, and must not block; the
+  // response that has `last`, or an error, is the last one. Ending the subscription ends the
+  // transfer; what hosts have verified stays there.
+  using StageCallback = std::function<void(const absl::StatusOr<v1::StageResponse>& news)>;
+  virtual absl::StatusOr<std::unique_ptr<Subscription>> Stage(const v1::StageRequest& request,
+                                                              StageCallback callback) = 0;
   virtual v1::ListNodesResponse ListNodes() = 0;
   virtual v1::InfoResponse Info() = 0;
   // Ends the process soon after the answer. FailedPrecondition while jobs are active, unless
   // forced.
   virtual absl::Status Shutdown(bool force) = 0;
 
-  // Ends the subscription when destroyed; no call is running or comes after that.
-  class Subscription {
-   public:
-    virtual ~Subscription() = default;
-  };
   // Called on the engine thread, must not block: events in order, from `after` + 1 on; `final` with
   // the last ones.
   using EventCallback =

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "controller/api/stage_call.h"
 #include "controller/api/status_code.h"
 #include "controller/api/watch_call.h"
 
@@ -96,6 +97,11 @@ grpc::ServerUnaryReactor* ControlService::Check(grpc::CallbackServerContext* /*c
       [call](const absl::StatusOr<v1::CheckResponse>& result) { call->End(result); });
   if (!begun.ok()) call->End(begun);
   return call.get();
+}
+
+grpc::ServerWriteReactor<v1::StageResponse>* ControlService::Stage(
+    grpc::CallbackServerContext* /*context*/, const v1::StageRequest* request) {
+  return StartStageCall(*request, backend_);
 }
 
 grpc::ServerUnaryReactor* ControlService::ListNodes(grpc::CallbackServerContext* context,

@@ -39,6 +39,8 @@ class ControlService : public v1::Control::CallbackService {
   grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context,
                                   const v1::CheckRequest* request,
                                   v1::CheckResponse* response) override;
+  grpc::ServerWriteReactor<v1::StageResponse>* Stage(grpc::CallbackServerContext* context,
+                                                     const v1::StageRequest* request) override;
   grpc::ServerUnaryReactor* ListNodes(grpc::CallbackServerContext* context,
                                       const v1::ListNodesRequest* request,
                                       v1::ListNodesResponse* response) override;

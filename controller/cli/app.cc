@@ -159,7 +159,7 @@ int Main(std::vector<std::string> arguments) {
   root.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   const std::vector<Command> commands = {AddSubmit(root),  AddPlan(root),      AddCheck(root),
                                          AddHosts(root),   AddPs(root),        AddLogs(root),
-                                         AddStop(root),    AddNodes(root),     AddServe(root),
+                                         AddStop(root),    AddStage(root),    AddNodes(root),     AddServe(root),
                                          AddVersion(root), AddCompletion(root)};
   for (const Command& command : commands) command.app->allow_extras();
   try {

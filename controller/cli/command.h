@@ -32,6 +32,7 @@ Command AddHosts(CLI::App& root);
 Command AddPs(CLI::App& root);
 Command AddLogs(CLI::App& root);
 Command AddStop(CLI::App& root);
+Command AddStage(CLI::App& root);
 Command AddNodes(CLI::App& root);
 Command AddServe(CLI::App& root);
 Command AddVersion(CLI::App& root);

@@ -59,7 +59,18 @@ std::string BinDir() {
   return error ? "" : self.parent_path().string();
 }
 
-// "29500-29600", or one port.
+absl::StatusOr<google::protobuf::Duration> ParseCheckTimeout(std::string_view text) {
+  MUSTER_ASSIGN_OR_RETURN(const absl::Duration parsed, plan::ParseGrace(text));
+  const int64_t ms = absl::ToInt64Milliseconds(parsed);
+  if (ms == 0) return absl::InvalidArgumentError("no time at all: nobody could answer");
+  google::protobuf::Duration duration;
+  duration.set_seconds(ms / 1000);
+  duration.set_nanos(static_cast<int32_t>(ms % 1000 * 1'000'000));
+  return duration;
+}
+
+}  // namespace
+
 absl::StatusOr<v1::PortRange> ParsePortRange(std::string_view text) {
   constexpr uint64_t kMostPort = 65535;
   const size_t dash = text.find('-');
@@ -75,18 +86,6 @@ absl::StatusOr<v1::PortRange> ParsePortRange(std::string_view text) {
   range.set_last(static_cast<uint32_t>(*last));
   return range;
 }
-
-absl::StatusOr<google::protobuf::Duration> ParseCheckTimeout(std::string_view text) {
-  MUSTER_ASSIGN_OR_RETURN(const absl::Duration parsed, plan::ParseGrace(text));
-  const int64_t ms = absl::ToInt64Milliseconds(parsed);
-  if (ms == 0) return absl::InvalidArgumentError("no time at all: nobody could answer");
-  google::protobuf::Duration duration;
-  duration.set_seconds(ms / 1000);
-  duration.set_nanos(static_cast<int32_t>(ms % 1000 * 1'000'000));
-  return duration;
-}
-
-}  // namespace
 
 void AddJobFlags(CLI::App* app, JobFlags* flags) {
   plan::Overrides* overrides = &flags->overrides;

@@ -3,6 +3,7 @@
 #include <absl/status/statusor.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "controller/cli/command.h"
@@ -25,6 +26,9 @@ struct JobFlags {
   std::vector<std::string> flags;  // NAME or NAME=VALUE of muster-train
   plan::Overrides overrides;
 };
+
+// "29500-29600", or one port.
+absl::StatusOr<v1::PortRange> ParsePortRange(std::string_view text);
 
 // Adds them to a subcommand; `flags` outlives the app.
 void AddJobFlags(CLI::App* app, JobFlags* flags);

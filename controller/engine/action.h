@@ -70,6 +70,18 @@ struct CheckDone {
   uint64_t id = 0;
   v1::CheckResponse response;
 };
+// Read a piece of the tree and send it to the host; then comes PieceSent, or StageBroken.
+struct SendPiece {
+  uint64_t id = 0;
+  std::string host;
+  uint32_t piece = 0;
+};
+// How far a transfer is. With `last` it is over, and `why` says whether it was broken off.
+struct StageNews {
+  uint64_t id = 0;
+  v1::StageResponse response;
+  absl::Status why;
+};
 // The link to a host changed its state: for the node's history.
 struct NoteNode {
   std::string host;
@@ -91,7 +103,7 @@ struct ReportIllegal {
 
 using Action = std::variant<Connect, Disconnect, Send, StartTimer, CancelTimer, OpenLogs,
                             AbandonLogs, WritePlan, PersistJob, PersistRank, Emit, RememberChecks,
-                            CheckDone, NoteNode, Finish, Forget, ReportIllegal>;
+                            CheckDone, SendPiece, StageNews, NoteNode, Finish, Forget, ReportIllegal>;
 using Actions = std::vector<Action>;
 
 }  // namespace muster::engine

@@ -11,6 +11,7 @@
 #include "controller/plan/planner.h"
 #include "controller/preflight/network_plan.h"
 #include "controller/preflight/probe_plan.h"
+#include "controller/stage/mapping.h"
 
 namespace muster::engine {
 namespace {
@@ -37,6 +38,10 @@ std::string Token(const State& state, const JobRun& job, int64_t now_ns) {
       token += static_cast<char>(hash >> shift & 0xff);
   }
   return token;
+}
+
+std::string StageFolderOn(const State& state, const JobRun& job, const NodeRun& node) {
+  return stage::FolderOn(job.spec.staged(), state.links.at(node.host.host()).hello);
 }
 
 bool SameWorker(const v1::WorkerHello& a, const v1::WorkerHello& b) {
@@ -111,6 +116,9 @@ void SendProbes(Context& c, JobRun& job) {
     v1::AttachRequest message;
     v1::Probe& probe = *message.mutable_probe();
     probe = preflight::MakeProbe(job.spec, *job.plan, static_cast<uint32_t>(i));
+    if (job.spec.has_staged()) {
+      stage::MapProbe(job.spec.staged(), StageFolderOn(c.state(), job, node), probe);
+    }
     probe.set_probe_id(node.probe_id);
     *probe.mutable_id() = MakeAttemptId(c.state(), job);
     SetDuration(*probe.mutable_time_limit(), limit);
@@ -137,6 +145,8 @@ std::vector<preflight::NodeFacts> FactsOf(Context& c, const JobRun& job) {
     if (!node.absent.empty()) continue;
     fact.hello = c.state().links[fact.host].hello;
     if (node.probe) fact.probe = *node.probe;
+    if (job.spec.has_staged())
+      stage::UnmapAnswer(job.spec.staged(), StageFolderOn(c.state(), job, node), fact.probe);
     fact.clock = node.clock;
   }
   return facts;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "controller/engine/rank_spec.h"
+#include "controller/engine/stage_flow.h"
 #include "controller/engine/text.h"
 
 namespace muster::engine {
@@ -115,7 +116,8 @@ void Context::ReleaseIdleLinks() {
     if (link.state != v1::LINK_STATE_LOST && link.state != v1::LINK_STATE_CONNECTING) continue;
     const auto needs = [&name = host](const auto& entry) { return Needs(entry.second, name); };
     if (std::any_of(state_.jobs.begin(), state_.jobs.end(), needs) ||
-        std::any_of(state_.checks.begin(), state_.checks.end(), needs)) {
+        std::any_of(state_.checks.begin(), state_.checks.end(), needs) ||
+        StagingNeeds(state_, host)) {
       continue;
     }
     if (MoveLink(link, LinkInput::kRelease, "no job needs it")) Do(Disconnect{host});
@@ -140,6 +142,7 @@ void Context::SendWish(const JobRun& job, const NodeRun& node) {
   if (node.goal == v1::GOAL_PREPARED) {
     const auto index = FindNode(job, node.host.host());
     for (auto& spec : NodeRankSpecs(state_, job, *index)) *desired.add_ranks() = std::move(spec);
+    desired.set_stage_id(job.spec.staged().content_id());
   }
   if (node.goal == v1::GOAL_STOPPED) {
     SetDuration(*desired.mutable_grace(), node.grace);

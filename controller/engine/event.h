@@ -16,7 +16,7 @@
 
 namespace muster::engine {
 
-enum class TimerKind { kConnect, kProbe, kPrepare, kStart, kLost, kStop };
+enum class TimerKind { kConnect, kProbe, kPrepare, kStart, kLost, kStop, kStage };
 
 // A timer is named by what it watches; starting one again replaces it.
 struct TimerKey {
@@ -83,6 +83,23 @@ struct Remark {
   uint64_t job = 0;
   std::string text;
 };
+// A tree is to go to hosts; the run has its random values and what is known of the tree.
+struct StageRequested {
+  stage::StageRun run;
+};
+struct StageReported {
+  std::string host;
+  v1::StageReport report;
+};
+// A piece that SendPiece asked for has gone to the link.
+struct PieceSent {
+  uint64_t id = 0;
+  uint64_t bytes = 0;
+};
+struct StageBroken {
+  uint64_t id = 0;
+  absl::Status why;
+};
 // First event after a start of the controller: the jobs of the store that have something left to
 // do, made Durable.
 struct Recovered {
@@ -92,7 +109,8 @@ struct Recovered {
 struct Event {
   int64_t time_ns = 0;  // controller's CLOCK_REALTIME when it happened
   std::variant<Submitted, CheckRequested, LinkUp, LinkLost, PushBegan, ProbeAnswered, NodeObserved,
-               TimerFired, StopRequested, LogsComplete, InternalError, Remark, Recovered>
+               TimerFired, StopRequested, LogsComplete, InternalError, Remark, Recovered,
+               StageRequested, StageReported, PieceSent, StageBroken>
       what;
 };
 

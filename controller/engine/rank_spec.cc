@@ -8,6 +8,7 @@
 
 #include "common/status.h"
 #include "controller/plan/planner.h"
+#include "controller/stage/mapping.h"
 
 namespace muster::engine {
 namespace {
@@ -36,6 +37,13 @@ absl::StatusOr<v1::RankSpec> MakeAttemptRankSpec(const State& state, const JobRu
   MUSTER_ASSIGN_OR_RETURN(v1::RankSpec spec, plan::MakeRankSpec(job.spec, *job.plan, rank, launch));
   Add(spec, "MUSTER_JOB_ID", absl::StrCat(job.id));
   Add(spec, "MUSTER_CONTROLLER_ID", state.controller_id);
+  if (job.spec.has_staged()) {
+    const auto node = static_cast<int>(job.plan->ranks(static_cast<int>(rank)).node());
+    const auto link = state.links.find(job.plan->nodes(node).host().host());
+    if (link == state.links.end()) return absl::UnavailableError("the node has not said hello");
+    const std::string folder = stage::FolderOn(job.spec.staged(), link->second.hello);
+    stage::MapRank(job.spec.staged(), folder, spec);
+  }
   return spec;
 }
 

@@ -4,11 +4,16 @@
 
 #include "controller/engine/context.h"
 #include "controller/engine/flows.h"
+#include "controller/engine/stage_flow.h"
 
 namespace muster::engine {
 namespace {
 
 void OnTimer(Context& c, const TimerKey& key) {
+  if (key.kind == TimerKind::kStage) {
+    OnStageTick(c, key.job);
+    return;
+  }
   JobRun* const found = FindRun(c.state(), key.job);
   if (found == nullptr) return;
   JobRun& job = *found;
@@ -27,6 +32,8 @@ void OnTimer(Context& c, const TimerKey& key) {
     case TimerKind::kStop:
       OnStopTimeout(c, job);
       break;
+    case TimerKind::kStage:
+      break;  // dealt with above
   }
 }
 
@@ -34,8 +41,15 @@ struct Dispatch {
   Context& c;
   void operator()(const Submitted& event) const { OnSubmitted(c, event); }
   void operator()(const CheckRequested& event) const { OnCheckRequested(c, event); }
-  void operator()(const LinkUp& event) const { OnLinkUp(c, event); }
-  void operator()(const LinkLost& event) const { OnLinkLost(c, event); }
+  void operator()(const LinkUp& event) const {
+    const bool was_up = c.IsUp(event.host);  // then only its devices are news
+    OnLinkUp(c, event);
+    if (!was_up && c.IsUp(event.host)) OnLinkUpInStaging(c, event.host);
+  }
+  void operator()(const LinkLost& event) const {
+    OnLinkLost(c, event);
+    OnLinkLostInStaging(c, event.host, event.why);
+  }
   void operator()(const PushBegan& event) const { OnPushBegan(c, event); }
   void operator()(const ProbeAnswered& event) const { OnProbeAnswered(c, event); }
   void operator()(const NodeObserved& event) const { OnNodeObserved(c, event); }
@@ -45,6 +59,10 @@ struct Dispatch {
   void operator()(const InternalError& event) const { OnInternalError(c, event); }
   void operator()(const Remark& event) const { OnRemark(c, event); }
   void operator()(const Recovered& event) const { OnRecovered(c, event); }
+  void operator()(const StageRequested& event) const { OnStageRequested(c, event); }
+  void operator()(const StageReported& event) const { OnStageReported(c, event); }
+  void operator()(const PieceSent& event) const { OnPieceSent(c, event); }
+  void operator()(const StageBroken& event) const { OnStageBroken(c, event); }
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "controller/preflight/checks.h"
+#include "controller/stage/run.h"
 #include "muster/v1/control.pb.h"
 #include "muster/v1/job.pb.h"
 #include "muster/v1/worker.pb.h"
@@ -114,6 +115,7 @@ struct JobRun {
 
 // Checks are numbered apart from jobs.
 inline constexpr uint64_t kFirstCheck = uint64_t{1} << 62;
+inline constexpr uint64_t kFirstStaging = uint64_t{1} << 61;
 
 struct State {
   std::string controller_id;
@@ -122,6 +124,7 @@ struct State {
   std::map<std::string, Link> links;  // by host
   std::map<uint64_t, JobRun> jobs;    // every job with something left to do, also on its nodes
   std::map<uint64_t, JobRun> checks;  // preflights alone; ids from kFirstCheck on
+  std::map<uint64_t, stage::StageRun> stagings;  // trees on their way; ids from kFirstStaging on
   uint64_t last_probe_id = 0;
 };
 

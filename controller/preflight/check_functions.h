@@ -34,6 +34,8 @@ void CheckWorkingDir(const Nodes& nodes, const Options& options, Findings& out);
 void CheckProgram(const Nodes& nodes, const Options& options, Findings& out);
 void CheckPython(const Nodes& nodes, const Options& options, Findings& out);
 void CheckFiles(const Nodes& nodes, const Options& options, Findings& out);
+// check_stage.cc
+void CheckStage(const Nodes& nodes, const Options& options, Findings& out);
 // check_network.cc
 void CheckInterface(const Nodes& nodes, const Options& options, Findings& out);
 void CheckNetwork(const Nodes& nodes, const Options& options, Findings& out);

@@ -28,6 +28,7 @@ constexpr NamedCheck kChecks[] = {
     {"device_memory", CheckDeviceMemory},
     {"device_health", CheckDeviceHealth},
     {"driver", CheckDriver},
+    {"stage", CheckStage},
     {"working_dir", CheckWorkingDir},
     {"program", CheckProgram},
     {"python", CheckPython},

@@ -49,10 +49,15 @@ Controller::Controller(Options options, std::unique_ptr<store::Store> store,
                loop_->Post([this, host, number, what = std::move(what)] {
                  if (links_.IsCurrent(host, number)) host_->Handle(what);
                });
-             }) {
+             }),
+      stagings_({[this](std::function<void()> task) { return loop_->Post(std::move(task)); },
+                 [this](decltype(engine::Event::what) what) { host_->Handle(std::move(what)); },
+                 [this](const std::string& host, v1::AttachRequest message) {
+                   links_.Send(host, std::move(message));
+                 }}) {
   host_ = std::make_unique<EngineHost>(
       EngineHost::World{*options_.clock, *store_, secrets_, *options_.logs, output_, *loop_, links_,
-                        watchers_},
+                        watchers_, stagings_},
       options_.limits);
 }
 
@@ -184,6 +189,11 @@ absl::Status Controller::Check(const v1::JobSpec& spec, CheckCallback done) {
     host_->Handle(request);
   });
   return posted ? absl::OkStatus() : Ending();
+}
+
+absl::StatusOr<std::unique_ptr<api::Backend::Subscription>> Controller::Stage(
+    const v1::StageRequest& request, StageCallback callback) {
+  return stagings_.Begin(request, std::move(callback));
 }
 
 v1::ListNodesResponse Controller::ListNodes() {

@@ -16,6 +16,7 @@
 #include "controller/runtime/link_pool.h"
 #include "controller/runtime/loop.h"
 #include "controller/runtime/output_writer.h"
+#include "controller/runtime/stagings.h"
 #include "controller/runtime/watchers.h"
 #include "controller/store/reader.h"
 #include "controller/store/secrets.h"
@@ -51,6 +52,8 @@ class Controller : public api::Backend {
   absl::StatusOr<v1::Job> GetJob(const std::string& job) override;
   absl::StatusOr<v1::StopResponse> Stop(const v1::StopRequest& request) override;
   absl::Status Check(const v1::JobSpec& spec, CheckCallback done) override;
+  absl::StatusOr<std::unique_ptr<Subscription>> Stage(const v1::StageRequest& request,
+                                                      StageCallback callback) override;
   v1::ListNodesResponse ListNodes() override;
   v1::InfoResponse Info() override;
   absl::Status Shutdown(bool force) override;
@@ -80,6 +83,7 @@ class Controller : public api::Backend {
   const std::shared_ptr<Loop> loop_;  // any thread
   LinkPool links_;                    // engine thread
   Watchers watchers_;                 // engine thread
+  Stagings stagings_;                 // any thread
   std::unique_ptr<EngineHost> host_;  // engine thread
   std::atomic<uint64_t> last_job_{0};
   std::atomic<uint64_t> last_check_{0};

@@ -17,6 +17,7 @@
 #include "controller/runtime/link_pool.h"
 #include "controller/runtime/loop.h"
 #include "controller/runtime/output_writer.h"
+#include "controller/runtime/stagings.h"
 #include "controller/runtime/watchers.h"
 #include "controller/store/secrets.h"
 #include "controller/store/store.h"
@@ -38,6 +39,7 @@ class EngineHost {
     Loop& loop;
     LinkPool& links;
     Watchers& watchers;
+    Stagings& stagings;
   };
   EngineHost(const World& world, const engine::Limits& limits);
   // Checks that have not ended are told so.

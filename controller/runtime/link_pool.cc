@@ -28,6 +28,8 @@ class LinkPool::Listener : public nodes::LinkListener {
     } else if (message.has_probe_result()) {
       deliver_(host, number_,
                engine::ProbeAnswered{host, std::move(*message.mutable_probe_result())});
+    } else if (message.has_stage()) {
+      deliver_(host, number_, engine::StageReported{host, std::move(*message.mutable_stage())});
     }
   }
 

@@ -47,6 +47,14 @@ class FakeBackend : public Backend {
     done(std::move(response));
     return absl::OkStatus();
   }
+  absl::StatusOr<std::unique_ptr<Subscription>> Stage(const v1::StageRequest& request,
+                                                      StageCallback callback) override {
+    if (request.inventory().hosts().empty()) return absl::InvalidArgumentError("no hosts");
+    v1::StageResponse response;
+    response.set_last(true);
+    callback(response);
+    return std::make_unique<Subscription>();
+  }
   v1::ListNodesResponse ListNodes() override {
     v1::ListNodesResponse response;
     response.add_nodes()->set_host("127.0.0.2");

@@ -45,6 +45,7 @@ absl::StatusOr<std::unique_ptr<AttemptRunner>> AttemptRunner::Create(const NodeC
   AttemptRecord record;
   *record.mutable_id() = wish.id();
   record.set_boot_id(node.boot_id);
+  record.set_stage_id(wish.stage_id());
   if (!wish.ranks().empty() && wish.goal() <= v1::GOAL_RUNNING) {
     record.set_created_ticks(TicksSinceBoot());
     record.set_cgroup(node.cgroups.Create(Marker(node, wish.id())));

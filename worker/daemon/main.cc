@@ -23,6 +23,7 @@
 #include "worker/daemon/server.h"
 #include "worker/daemon/state_dir.h"
 #include "worker/facts/helper_main.h"
+#include "worker/stage/helper_main.h"
 
 namespace {
 
@@ -99,6 +100,8 @@ int main(int argc, char** argv) {
   if (argc == 4 && std::string_view(argv[1]) == "--answer-probe") {
     muster::facts::RunProbeHelper(argv[2], argv[3]);
   }
+  // One transfer of staging, for the daemon: likewise.
+  if (argc == 3 && std::string_view(argv[1]) == "--stage") muster::stage::RunStageHelper(argv[2]);
   const auto options =
       muster::worker::ParseOptions(std::vector<std::string>(argv + 1, argv + argc));
   if (!options.ok()) {

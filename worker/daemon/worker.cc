@@ -16,7 +16,12 @@ constexpr std::chrono::hours kTombstoneLife(24 * 7);
 }  // namespace
 
 Worker::Worker(const NodeContext& node, HelloMaker hello, ProbeHelper& helper)
-    : node_(node), hello_(std::move(hello)), prober_(node.reactor, node.proc, helper) {}
+    : node_(node), hello_(std::move(hello)), prober_(node.reactor, node.proc, helper),
+      stager_(
+          node.reactor, {.state_dir = node.state_dir}, [this] { return StagedInUse(); },
+          [this](const std::string& controller, v1::StageReport report) {
+            SendStageReport(controller, std::move(report));
+          }) {}
 
 void Worker::LoadAttempts() {
   for (const std::string& folder : ranks::FindAttempts(node_.state_dir)) {
@@ -73,6 +78,8 @@ void Worker::OnMessage(const std::shared_ptr<Session>& session, const v1::Attach
     TakeDesired(*session, message.desired());
   } else if (message.has_probe()) {
     TakeProbe(session->controller_id, message.probe());
+  } else if (message.has_stage()) {
+    stager_.Take(session->controller_id, message.stage());
   } else if (message.has_log_ack()) {
     v1::AttemptId id = message.log_ack().id();
     const auto it = attempts_.find(ranks::AttemptName(id));
@@ -178,6 +185,23 @@ void Worker::SendObserved(const AttemptRunner& runner) {
   session->Send(std::move(message));
 }
 
+void Worker::SendStageReport(const std::string& controller_id, v1::StageReport report) {
+  Session* session = WelcomedSessionOf(controller_id);
+  if (session == nullptr) return;  // it will begin again
+  v1::AttachResponse message;
+  *message.mutable_stage() = std::move(report);
+  session->Send(std::move(message));
+}
+
+std::vector<std::string> Worker::StagedInUse() const {
+  std::vector<std::string> ids;
+  for (const auto& [name, runner] : attempts_) {
+    const std::string& id = runner->record().stage_id();
+    if (!id.empty() && !runner->Idle()) ids.push_back(id);
+  }
+  return ids;
+}
+
 void Worker::PumpLogs(const std::string& controller_id) {
   Session* session = WelcomedSessionOf(controller_id);
   if (session == nullptr) return;
@@ -196,11 +220,12 @@ void Worker::OnClosed(const std::shared_ptr<Session>& session) {
   const auto it = sessions_.find(session->controller_id);
   if (it == sessions_.end() || it->second != session) return;
   log::Info("controller " + session->controller_id + " disconnected");
+  stager_.OnDisconnected(session->controller_id);
   sessions_.erase(it);
 }
 
 bool Worker::Idle() const {
-  return sessions_.empty() && std::all_of(attempts_.begin(), attempts_.end(),
+  return sessions_.empty() && stager_.Idle() && std::all_of(attempts_.begin(), attempts_.end(),
                                           [](const auto& a) { return a.second->Idle(); });
 }
 

@@ -10,6 +10,7 @@
 #include "worker/daemon/attempt_runner.h"
 #include "worker/daemon/prober.h"
 #include "worker/daemon/session.h"
+#include "worker/daemon/stager.h"
 
 namespace muster::worker {
 
@@ -41,6 +42,9 @@ class Worker {
   void TakeDesired(Session& session, const v1::Desired& wish);
   void TakeProbe(const std::string& controller_id, const v1::Probe& probe);
   void SendObserved(const AttemptRunner& runner);
+  void SendStageReport(const std::string& controller_id, v1::StageReport report);
+  // Staged trees that the ranks of living attempts use.
+  std::vector<std::string> StagedInUse() const;
   void PumpLogs(const std::string& controller_id);
   Session* SessionOf(const std::string& controller_id) const;
   // The same, once our hello is out: nothing may come before it.
@@ -50,6 +54,7 @@ class Worker {
   const NodeContext& node_;
   const HelloMaker hello_;
   Prober prober_;
+  Stager stager_;
   std::map<std::string, std::unique_ptr<AttemptRunner>> attempts_;  // by AttemptName
   std::map<std::string, std::shared_ptr<Session>> sessions_;        // by controller id
 };

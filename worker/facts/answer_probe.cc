@@ -17,6 +17,7 @@
 #include "worker/facts/python.h"
 #include "worker/facts/questions.h"
 #include "worker/facts/rdma.h"
+#include "worker/stage/versions.h"
 
 namespace muster::facts {
 namespace {
@@ -184,6 +185,19 @@ void AskNetwork(Questions& questions, const InquiryPtr& inquiry) {
       });
 }
 
+void AskStage(Questions& questions, const InquiryPtr& inquiry) {
+  const std::string& id = inquiry->probe.stage_id();
+  if (id.empty()) return;
+  v1::ProbeResult& result = inquiry->result;
+  questions.Ask(
+      [inquiry, &result]() -> Questions::Answer {
+        const absl::Status status =
+            stage::QuickCheck(inquiry->surroundings.state_dir, inquiry->probe.stage_id());
+        return [error = std::string(status.message()), &result] { result.set_stage_error(error); };
+      },
+      [inquiry, &result] { result.set_stage_error("the staged tree: " + inquiry->late); });
+}
+
 // What only reads the kernel's own files.
 void AnswerLocal(v1::ProbeResult& result) {
   const Limits limits = RankLimits();
@@ -238,6 +252,7 @@ v1::ProbeResult AnswerProbe(const v1::Probe& probe, const ProbeSurroundings& sur
   AskProgram(questions, inquiry);
   AskDevices(questions, inquiry);
   AskFiles(questions, inquiry);
+  AskStage(questions, inquiry);
   AnswerLocal(inquiry->result);
   questions.Collect(inquiry->deadline + kMargin);
   inquiry->result.set_probe_id(probe.probe_id());
