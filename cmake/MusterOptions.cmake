@@ -1,5 +1,6 @@
 # Options, flags and tools that every target shares.
 option(MUSTER_ORCHESTRATOR "Build controller, worker and shim" ON)
+option(MUSTER_CONTROLLER "Build the controller (OFF: only the static worker, for another architecture)" ON)
 option(MUSTER_TRAINER "Build the trainer and its tools" ON)
 option(MUSTER_TESTS "Build the tests" ON)
 set(MUSTER_SANITIZE "" CACHE STRING "-fsanitize= list, empty for none")

@@ -76,7 +76,7 @@ absl::Status Tree::Check() {
     if (fault.empty()) fault = EntryFault(entry);
     if (fault.empty() && last != nullptr && path <= *last) fault = "a path out of order";
     const size_t slash = path.rfind('/');
-  const std::string_view parent =
+    const std::string_view parent =
         slash == std::string::npos ? std::string_view() : std::string_view(path).substr(0, slash);
     if (fault.empty() && !folders.contains(parent)) fault = "a path whose folder is none";
     if (!fault.empty()) {

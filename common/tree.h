@@ -29,7 +29,9 @@ inline std::string StageFolder(std::string_view content_id) {
 }
 
 // Pieces that `bytes` bytes take.
-inline uint64_t PiecesOf(uint64_t bytes) { return (bytes + kPieceBytes - 1) / kPieceBytes; }
+inline uint64_t PiecesOf(uint64_t bytes) {
+  return (bytes + kPieceBytes - 1) / kPieceBytes;
+}
 
 // Where a piece of the content lies.
 struct PiecePlace {
@@ -38,8 +40,8 @@ struct PiecePlace {
   uint64_t size = 0;
 };
 
-// A manifest that has been checked: every path stays below the root, no entry lies below a file or a
-// link, and sizes agree with sums. Immutable.
+// A manifest that has been checked: every path stays below the root, no entry lies below a file or
+// a link, and sizes agree with sums. Immutable.
 class Tree {
  public:
   // The content id of these bytes: 64 hexadecimal digits.

@@ -35,8 +35,8 @@ class Backend {
   // block; else it never is.
   using CheckCallback = std::function<void(absl::StatusOr<v1::CheckResponse>)>;
   virtual absl::Status Check(const v1::JobSpec& spec, CheckCallback done) = 0;
-  // Begins to stage a tree. `callback` is told how far it is, on any thread, and must not block; the
-  // response that has `last`, or an error, is the last one. Ending the subscription ends the
+  // Begins to stage a tree. `callback` is told how far it is, on any thread, and must not block;
+  // the response that has `last`, or an error, is the last one. Ending the subscription ends the
   // transfer; what hosts have verified stays there.
   using StageCallback = std::function<void(const absl::StatusOr<v1::StageResponse>& news)>;
   virtual absl::StatusOr<std::unique_ptr<Subscription>> Stage(const v1::StageRequest& request,

@@ -157,10 +157,10 @@ int Main(std::vector<std::string> arguments) {
   // A flag given twice means the last one, so that scripts can append; those that may repeat say
   // so.
   root.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  const std::vector<Command> commands = {AddSubmit(root),  AddPlan(root),      AddCheck(root),
-                                         AddHosts(root),   AddPs(root),        AddLogs(root),
-                                         AddStop(root),    AddStage(root),    AddNodes(root),     AddServe(root),
-                                         AddVersion(root), AddCompletion(root)};
+  const std::vector<Command> commands = {
+      AddSubmit(root), AddPlan(root),    AddCheck(root),     AddHosts(root),  AddPs(root),
+      AddLogs(root),   AddStop(root),    AddStage(root),     AddBundle(root), AddNodes(root),
+      AddServe(root),  AddVersion(root), AddCompletion(root)};
   for (const Command& command : commands) command.app->allow_extras();
   try {
     return Dispatch(root, commands, std::move(arguments));

@@ -33,6 +33,7 @@ Command AddPs(CLI::App& root);
 Command AddLogs(CLI::App& root);
 Command AddStop(CLI::App& root);
 Command AddStage(CLI::App& root);
+Command AddBundle(CLI::App& root);
 Command AddNodes(CLI::App& root);
 Command AddServe(CLI::App& root);
 Command AddVersion(CLI::App& root);

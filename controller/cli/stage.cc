@@ -94,7 +94,8 @@ absl::StatusOr<v1::StageRequest> MakeRequest(const StageFlags& flags) {
 
 int Run(const StageFlags& flags) {
   const auto request = MakeRequest(flags);
-  if (!request.ok()) return Fail(absl::InvalidArgumentError(ErrorText(request.status())), flags.json);
+  if (!request.ok())
+    return Fail(absl::InvalidArgumentError(ErrorText(request.status())), flags.json);
   Client client(ConnectOrStart(StateDir()));
   const auto end = RunStage(client, *request, STDERR_FILENO, Style::For(STDERR_FILENO));
   if (!end.ok()) return Fail(end.status(), flags.json);

@@ -28,7 +28,8 @@ class Progress {
     if (last_) {
       const std::chrono::duration<double> passed = now - last_->first;
       // A host whose worker was started anew counts from zero again.
-      const double moved = fetched > last_->second ? static_cast<double>(fetched - last_->second) : 0;
+      const double moved =
+          fetched > last_->second ? static_cast<double>(fetched - last_->second) : 0;
       if (passed.count() > 0) rate_ = 0.7 * rate_ + 0.3 * moved / 1e6 / passed.count();
     }
     last_ = {now, fetched};

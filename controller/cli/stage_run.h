@@ -18,7 +18,8 @@ namespace muster::cli {
 absl::StatusOr<v1::StageResponse> RunStage(Client& client, const v1::StageRequest& request, int fd,
                                            const Style& style);
 
-// How far it is, without a line end: "staging 300 MiB: 45 %, 12/32 hosts, 180 MB/s, slowest n7 31 %".
+// How far it is, without a line end: "staging 300 MiB: 45 %, 12/32 hosts, 180 MB/s, slowest n7 31
+// %".
 std::string StageProgressLine(const v1::StageResponse& news, double megabytes_per_second);
 
 // What it came to, in lines; hosts that failed, were mended or are fed by the controller are named.

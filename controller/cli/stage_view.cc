@@ -38,7 +38,9 @@ const char* StateWord(v1::StageState state) {
   }
 }
 
-uint64_t Here(const v1::StageStatus& status) { return status.bytes_had() + status.bytes_fetched(); }
+uint64_t Here(const v1::StageStatus& status) {
+  return status.bytes_had() + status.bytes_fetched();
+}
 
 int Percent(const v1::StageResponse& news, const v1::StageStatus& status) {
   if (status.state() == v1::STAGE_STATE_DONE) return 100;
@@ -61,8 +63,8 @@ std::string Headline(const v1::StageRequest& request, const v1::StageResponse& e
   const double seconds = static_cast<double>(end.duration_ns()) / 1e9;
   const std::string hosts = fmt::format("{} of {} hosts", done, end.hosts_size());
   if (end.content_id().empty()) return "pruned " + hosts;
-  const std::string tree =
-      fmt::format("{} ({} files, {})", end.content_id().substr(0, 12), end.files(), Size(end.bytes()));
+  const std::string tree = fmt::format("{} ({} files, {})", end.content_id().substr(0, 12),
+                                       end.files(), Size(end.bytes()));
   if (request.dry_run()) return fmt::format("looked for {} on {}", tree, hosts);
   uint64_t moved = 0;
   for (const v1::StageHost& host : end.hosts()) moved += host.status().bytes_fetched();
@@ -83,7 +85,8 @@ std::vector<std::string> HostLines(const v1::StageRequest& request, const v1::St
         file);
   }
   if (static_cast<int>(status.num_damaged()) > status.damaged_size())
-    add(fmt::format("... and {} more", static_cast<int>(status.num_damaged()) - status.damaged_size()));
+    add(fmt::format("... and {} more",
+                    static_cast<int>(status.num_damaged()) - status.damaged_size()));
   if (request.dry_run() && status.bytes_missing() > 0 && status.state() == v1::STAGE_STATE_DONE)
     add(fmt::format("{} of {} are missing", Size(status.bytes_missing()), Size(end.bytes())));
   if (host.through_controller() && status.bytes_fetched() > 0)
@@ -107,9 +110,9 @@ std::string StageProgressLine(const v1::StageResponse& news, double megabytes_pe
     if (slowest == nullptr || Here(host.status()) < Here(slowest->status())) slowest = &host;
   }
   const uint64_t all = news.bytes() * static_cast<uint64_t>(news.hosts_size());
-  std::string line = fmt::format(
-      "staging {}: {} %, {}/{} hosts", Size(news.bytes()), all == 0 ? 0 : 100 * here / all,
-      CountState(news, v1::STAGE_STATE_DONE), news.hosts_size());
+  std::string line = fmt::format("staging {}: {} %, {}/{} hosts", Size(news.bytes()),
+                                 all == 0 ? 0 : 100 * here / all,
+                                 CountState(news, v1::STAGE_STATE_DONE), news.hosts_size());
   if (const size_t failed = CountState(news, v1::STAGE_STATE_FAILED); failed > 0)
     line += fmt::format(" ({} failed)", failed);
   if (megabytes_per_second > 0) line += fmt::format(", {:.0f} MB/s", megabytes_per_second);
@@ -167,9 +170,9 @@ std::string StageJson(const v1::StageRequest& request, const v1::StageResponse& 
 int StageExitCode(const v1::StageRequest& request, const v1::StageResponse& end) {
   if (CountState(end, v1::STAGE_STATE_DONE) != static_cast<size_t>(end.hosts_size()))
     return kExitLaunch;
-  const bool gap = std::any_of(
-      end.hosts().begin(), end.hosts().end(),
-      [&](const v1::StageHost& host) { return IsGap(request, host.status()); });
+  const bool gap =
+      std::any_of(end.hosts().begin(), end.hosts().end(),
+                  [&](const v1::StageHost& host) { return IsGap(request, host.status()); });
   return gap ? kExitPreflight : kExitOk;
 }
 

@@ -14,6 +14,8 @@
 #include "controller/cli/options.h"
 #include "controller/cli/output.h"
 #include "controller/cli/render.h"
+#include "controller/cli/stage_job.h"
+#include "controller/cli/stage_run.h"
 #include "controller/cli/summary.h"
 #include "controller/cli/trainer_check.h"
 #include "controller/plan/planner.h"
@@ -24,6 +26,7 @@ namespace {
 
 struct SubmitFlags {
   JobFlags job;
+  std::string stage;
   bool detach = false;
   bool json = false;
 };
@@ -112,8 +115,33 @@ void WarnOfOtherVersion(Client& client) {
       info->version(), kVersion));
 }
 
+// Puts the tree on the job's hosts, so that the job can name it. 0, or the exit code.
+int Stage(Client& client, const SubmitFlags& flags, const v1::Plan* plan, int fd,
+          v1::JobSpec& spec) {
+  const v1::StageRequest request = StageRequestFor(spec, plan);
+  const auto end = RunStage(client, request, fd, Style::For(fd));
+  if (!end.ok()) return Refuse(flags, end.status());
+  WriteAll(fd, StageText(request, *end, Style::For(fd)));
+  spec.mutable_staged()->set_content_id(end->content_id());
+  const absl::Status status = StagedEverywhere(*end);
+  if (status.ok()) return kExitOk;
+  PrintError(ErrorText(status));
+  if (flags.json) {
+    v1::Job job;
+    job.set_state(v1::JOB_STATE_FAILED);
+    job.mutable_outcome()->set_cause(v1::CAUSE_LAUNCH_FAILED);
+    job.mutable_outcome()->set_code(kExitLaunch);
+    job.mutable_outcome()->set_message(ErrorText(status));
+    PrintLine(JobJson(job));
+  }
+  return kExitLaunch;
+}
+
 int Run(const SubmitFlags& flags, const Invocation& invocation) {
   auto spec = MakeJobSpec(flags.job, invocation);
+  if (spec.ok() && !flags.stage.empty()) {
+    if (const absl::Status used = UseStaged(flags.stage, *spec); !used.ok()) spec = used;
+  }
   if (!spec.ok()) return Refuse(flags, absl::InvalidArgumentError(ErrorText(spec.status())));
   // What can't be planned is said here and now, without a controller. Unknown slots are for the
   // controller to find.
@@ -127,6 +155,11 @@ int Run(const SubmitFlags& flags, const Invocation& invocation) {
 
   SignalWait signals({SIGINT, SIGTERM, SIGHUP});  // before gRPC makes threads
   Client client(ConnectOrStart(StateDir()));
+  if (spec->has_staged()) {
+    const int fd = flags.json ? STDERR_FILENO : STDOUT_FILENO;
+    const int code = Stage(client, flags, plan.ok() ? &*plan : nullptr, fd, *spec);
+    if (code != kExitOk) return code;
+  }
   v1::SubmitRequest request;
   *request.mutable_spec() = *std::move(spec);
   const auto submitted =
@@ -159,6 +192,9 @@ Command AddSubmit(CLI::App& root) {
   CLI::App* app =
       root.add_subcommand("submit", "Run a job on the machines of a hostfile and follow it");
   AddJobFlags(app, &flags->job);
+  app->add_option("--stage", flags->stage,
+                  "Put this folder on all hosts first and run from there (docs/staging.md)")
+      ->type_name("DIR");
   app->add_flag("--detach", flags->detach, "Return at once; the job goes on");
   JsonFlag(app, &flags->json);
   app->footer(kFooter);

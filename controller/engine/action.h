@@ -101,9 +101,10 @@ struct ReportIllegal {
   std::string message;
 };
 
-using Action = std::variant<Connect, Disconnect, Send, StartTimer, CancelTimer, OpenLogs,
-                            AbandonLogs, WritePlan, PersistJob, PersistRank, Emit, RememberChecks,
-                            CheckDone, SendPiece, StageNews, NoteNode, Finish, Forget, ReportIllegal>;
+using Action =
+    std::variant<Connect, Disconnect, Send, StartTimer, CancelTimer, OpenLogs, AbandonLogs,
+                 WritePlan, PersistJob, PersistRank, Emit, RememberChecks, CheckDone, SendPiece,
+                 StageNews, NoteNode, Finish, Forget, ReportIllegal>;
 using Actions = std::vector<Action>;
 
 }  // namespace muster::engine

@@ -40,9 +40,10 @@ absl::StatusOr<v1::RankSpec> MakeAttemptRankSpec(const State& state, const JobRu
   if (job.spec.has_staged()) {
     const auto node = static_cast<int>(job.plan->ranks(static_cast<int>(rank)).node());
     const auto link = state.links.find(job.plan->nodes(node).host().host());
-    if (link == state.links.end()) return absl::UnavailableError("the node has not said hello");
-    const std::string folder = stage::FolderOn(job.spec.staged(), link->second.hello);
-    stage::MapRank(job.spec.staged(), folder, spec);
+    // Without a link this is a trial: nothing is sent.
+    const v1::WorkerHello hello =
+        link == state.links.end() ? v1::WorkerHello() : link->second.hello;
+    stage::MapRank(job.spec.staged(), stage::FolderOn(job.spec.staged(), hello), spec);
   }
   return spec;
 }

@@ -85,8 +85,7 @@ v1::StageResponse Snapshot(const Context& c, const StageRun& run, bool last) {
     v1::StageHost& host = *response.add_hosts();
     host.set_host(node.host.host());
     *host.mutable_status() = node.status;
-    if (node.source >= 0)
-      host.set_source(run.nodes[static_cast<size_t>(node.source)].host.host());
+    if (node.source >= 0) host.set_source(run.nodes[static_cast<size_t>(node.source)].host.host());
     if (node.source == stage::kController) host.set_source("controller");
     host.set_through_controller(stage::ThroughController(run, i));
   }
@@ -125,9 +124,8 @@ bool IsHopeless(const absl::Status& why) {
 }
 
 StageNode* FindNode(StageRun& run, const std::string& host) {
-  const auto it = std::find_if(run.nodes.begin(), run.nodes.end(), [&](const StageNode& node) {
-    return node.host.host() == host;
-  });
+  const auto it = std::find_if(run.nodes.begin(), run.nodes.end(),
+                               [&](const StageNode& node) { return node.host.host() == host; });
   return it == run.nodes.end() ? nullptr : &*it;
 }
 

@@ -3,8 +3,8 @@
 #include "controller/engine/context.h"
 #include "controller/engine/event.h"
 
-// Staging: a tree on its way to hosts. Beside jobs: it takes no host from anybody, and nothing of it
-// is stored, since each node's verified pieces are there when it is begun again.
+// Staging: a tree on its way to hosts. Beside jobs: it takes no host from anybody, and nothing of
+// it is stored, since each node's verified pieces are there when it is begun again.
 
 namespace muster::engine {
 

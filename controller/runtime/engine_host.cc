@@ -66,14 +66,11 @@ struct EngineHost::Recorder {
     });
   }
   void operator()(const engine::SendPiece& action) const {
-    Later([&h = host, action] {
-      h.world_.stagings.SendPiece(action.id, action.host, action.piece);
-    });
+    Later(
+        [&h = host, action] { h.world_.stagings.SendPiece(action.id, action.host, action.piece); });
   }
   void operator()(const engine::StageNews& action) const {
-    Later([&h = host, action] {
-      h.world_.stagings.Tell(action.id, action.response, action.why);
-    });
+    Later([&h = host, action] { h.world_.stagings.Tell(action.id, action.response, action.why); });
   }
   void operator()(const engine::NoteNode& action) const {
     host.unsaved_.node_history.push_back({action.host, now_ns, action.state, action.text});

@@ -97,8 +97,7 @@ class Stagings::Staging : public std::enable_shared_from_this<Staging> {
       const auto tree = std::make_shared<const stage::ScannedTree>(std::move(scanned));
       run.content_id = Tree::ContentId(tree->manifest);
       run.manifest_bytes = tree->manifest.size();
-      run.pieces =
-          static_cast<uint32_t>(PiecesOf(tree->manifest.size())) + tree->tree.num_pieces();
+      run.pieces = static_cast<uint32_t>(PiecesOf(tree->manifest.size())) + tree->tree.num_pieces();
       run.files = tree->tree.files();
       run.bytes = tree->tree.bytes();
       run.ignored = tree->ignored;
@@ -110,8 +109,8 @@ class Stagings::Staging : public std::enable_shared_from_this<Staging> {
       absl::MutexLock lock(&mutex_);
       reader_ = std::move(reader);
     }
-    const bool posted =
-        hooks_.post([handle = hooks_.handle, requested = std::move(requested)] { handle(requested); });
+    const bool posted = hooks_.post(
+        [handle = hooks_.handle, requested = std::move(requested)] { handle(requested); });
     return posted ? absl::OkStatus() : absl::UnavailableError("the controller is shutting down");
   }
 

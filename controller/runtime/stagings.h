@@ -14,8 +14,9 @@
 
 namespace muster::runtime {
 
-// The slow side of staging: reads trees and their pieces on threads of its own, and hands what comes
-// out to the engine. A transfer lives as long as the subscription of the client that asked for it.
+// The slow side of staging: reads trees and their pieces on threads of its own, and hands what
+// comes out to the engine. A transfer lives as long as the subscription of the client that asked
+// for it.
 class Stagings {
  public:
   struct Hooks {

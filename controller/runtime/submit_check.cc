@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/status.h"
+#include "common/tree.h"
 #include "controller/engine/asking.h"
 #include "controller/engine/rank_spec.h"
 #include "controller/engine/state.h"
@@ -52,6 +53,10 @@ absl::Status CheckShape(const v1::JobSpec& spec) {
   if (!spec.output_root().starts_with('/')) {
     return absl::InvalidArgumentError(
         absl::StrCat("output folder '", spec.output_root(), "': an absolute path is needed"));
+  }
+  if (spec.has_staged() && !IsContentId(spec.staged().content_id())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", spec.staged().content_id(), "' is no content id of a staged tree"));
   }
   MUSTER_RETURN_IF_ERROR(CheckPreflight(spec));
   return spec.has_grace() ? CheckGrace(spec.grace()) : absl::OkStatus();

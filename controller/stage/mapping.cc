@@ -66,8 +66,7 @@ void MapProbe(const v1::StagedTree& staged, const std::string& folder, v1::Probe
   for (v1::EnvVar& variable : *probe.mutable_env()) variable.set_value(map(variable.value()));
 }
 
-void UnmapAnswer(const v1::StagedTree& staged, const std::string& folder,
-                 v1::ProbeResult& result) {
+void UnmapAnswer(const v1::StagedTree& staged, const std::string& folder, v1::ProbeResult& result) {
   const std::string to = staged.source().empty() ? std::string(kTemplate) : staged.source();
   const auto unmap = [&](const std::string& path) { return MovePath(path, folder, to); };
   result.set_program_path(unmap(result.program_path()));

@@ -6,8 +6,8 @@
 #include "muster/v1/job.pb.h"
 #include "muster/v1/worker.pb.h"
 
-// A job that runs from a staged tree (`submit --stage`): paths below the submitter's folder mean the
-// same paths below the node's staged one, and {stage} stands for that folder. Pure.
+// A job that runs from a staged tree (`submit --stage`): paths below the submitter's folder mean
+// the same paths below the node's staged one, and {stage} stands for that folder. Pure.
 
 namespace muster::stage {
 

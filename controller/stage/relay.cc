@@ -8,8 +8,8 @@ namespace muster::stage {
 namespace {
 
 constexpr int kRoots = 2;
-constexpr int kChildren = 2;          // of a node that still fetches
-constexpr int kChildrenOfWhole = 4;   // of one that has all
+constexpr int kChildren = 2;         // of a node that still fetches
+constexpr int kChildrenOfWhole = 4;  // of one that has all
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kMoveNs = 3 * kSecond;   // a new source is given so much time to show what it can
 constexpr int64_t kStallNs = 8 * kSecond;  // without a piece, though its source has more
@@ -75,7 +75,7 @@ int ChooseSource(const StageRun& run, size_t self) {
     if (!best || rank < *best) best = rank;
   }
   const bool whole_one = best && std::get<1>(*best) == 0 && !std::get<0>(*best);
-  if (whole_one || (best && Roots(run) >= kRoots)) return std::get<3>(*best);
+  if (whole_one || (best && (node.slow || Roots(run) >= kRoots))) return std::get<3>(*best);
   return kController;
 }
 
@@ -105,11 +105,14 @@ void ReplanSlow(StageRun& run, int64_t now_ns) {
   for (const StageNode& node : run.nodes) most = std::max(most, node.status.pieces());
   for (StageNode& node : run.nodes) {
     const uint32_t have = node.status.pieces();
-    const bool lags = have < most / 2 && most - have > kLagPieces && !Whole(run, node);
+    // One that has what its source has is as fast as can be.
+    const uint32_t could =
+        node.source >= 0 ? run.nodes[static_cast<size_t>(node.source)].status.pieces() : most;
+    const bool lags = have < could / 2 && could - have > kLagPieces;
     // Its link to the controller may be what is slow.
-    if (lags && !node.slow && node.source == kController && now_ns - node.moved_ns > kMoveNs)
+    if (lags && node.source == kController && now_ns - node.moved_ns > kMoveNs)
       node.source = kNoSource;
-    node.slow = node.slow ? !Whole(run, node) : lags;
+    node.slow = !Whole(run, node) && (lags || (node.slow && most - have > kLagPieces));
   }
   for (size_t i = 0; i < run.nodes.size(); ++i) {
     StageNode& node = run.nodes[i];

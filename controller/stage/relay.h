@@ -7,7 +7,8 @@
 
 // Who fetches from whom. Pure. The controller feeds two nodes, these feed others, at most two each
 // while they fetch themselves: every node but those two gets all bytes from another one, and each
-// piece goes down the tree as it comes. A node that lags feeds nobody, so that it delays only itself.
+// piece goes down the tree as it comes. A node that lags feeds nobody, so that it delays only
+// itself.
 
 namespace muster::stage {
 

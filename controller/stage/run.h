@@ -22,11 +22,11 @@ struct StageNode {
   bool ready = false;         // it has answered StageBegin on this connection
   uint32_t port = 0;          // of its listener; 0: it has none
   v1::StageStatus status;
-  int source = kNoSource;     // index of a node, or kController
-  std::set<int> banned;       // nodes from which it could not fetch
-  bool slow = false;          // feeds nobody until it has all
-  int64_t moved_ns = 0;       // when its source was chosen
-  int64_t progress_ns = 0;    // when it last had a piece more
+  int source = kNoSource;   // index of a node, or kController
+  std::set<int> banned;     // nodes from which it could not fetch
+  bool slow = false;        // feeds nobody until it has all
+  int64_t moved_ns = 0;     // when its source was chosen
+  int64_t progress_ns = 0;  // when it last had a piece more
 
   bool done() const { return status.state() == v1::STAGE_STATE_DONE; }
   bool failed() const { return status.state() == v1::STAGE_STATE_FAILED; }
@@ -35,12 +35,12 @@ struct StageNode {
 
 struct StageRun {
   uint64_t id = 0;
-  uint64_t transfer = 0;      // random
-  std::string key;            // likewise
+  uint64_t transfer = 0;  // random
+  std::string key;        // likewise
   v1::StageRequest request;
-  std::string content_id;     // empty: only prune
+  std::string content_id;  // empty: only prune
   uint64_t manifest_bytes = 0;
-  uint32_t pieces = 0;        // of manifest and content
+  uint32_t pieces = 0;  // of manifest and content
   uint32_t files = 0;
   uint64_t bytes = 0;
   uint32_t ignored = 0;

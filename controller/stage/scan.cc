@@ -13,11 +13,11 @@
 #include <thread>
 #include <utility>
 
+#include "common/read_at.h"
 #include "common/sha256.h"
 #include "common/status.h"
 #include "common/unique_fd.h"
 #include "controller/stage/ignore.h"
-#include "common/read_at.h"
 
 namespace muster::stage {
 namespace {
@@ -81,12 +81,13 @@ class Walk {
       found.entry.set_kind(v1::TREE_KIND_SYMLINK);
       found.entry.set_mode(0);
     } else {
-      return Refuse(path, S_ISSOCK(info.st_mode)   ? "a socket can't be staged; leave it out in "
-                                                     ".musterignore"
-                          : S_ISFIFO(info.st_mode) ? "a named pipe can't be staged; leave it out in "
-                                                     ".musterignore"
-                                                   : "a device can't be staged; leave it out in "
-                                                     ".musterignore");
+      return Refuse(path, S_ISSOCK(info.st_mode) ? "a socket can't be staged; leave it out in "
+                                                   ".musterignore"
+                          : S_ISFIFO(info.st_mode)
+                              ? "a named pipe can't be staged; leave it out in "
+                                ".musterignore"
+                              : "a device can't be staged; leave it out in "
+                                ".musterignore");
     }
     return absl::OkStatus();
   }
@@ -104,8 +105,7 @@ class Walk {
     for (; items != fs::directory_iterator(); items.increment(error)) {
       const std::string path = items->path().string();
       const std::string name = below + items->path().filename().string();
-      const bool is_folder =
-          items->is_directory(error) && !items->is_symlink(error);
+      const bool is_folder = items->is_directory(error) && !items->is_symlink(error);
       if (rules.Ignores(name, is_folder)) {
         ++ignored_;
         continue;
@@ -162,7 +162,8 @@ absl::Status SumAll(std::vector<Found>& found, const std::atomic<bool>& stop) {
 }
 
 absl::Status WalkAll(const std::vector<std::string>& paths, Walk& walk) {
-  if (paths.size() == 1 && fs::is_directory(paths.front())) return walk.AddFolder(paths.front(), "");
+  if (paths.size() == 1 && fs::is_directory(paths.front()))
+    return walk.AddFolder(paths.front(), "");
   std::set<std::string> names;
   for (const std::string& path : paths) {
     const std::string name = fs::path(path).filename().string();

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "common/spawn.h"
 #include "common/unique_fd.h"
 #include "worker/stage/frame.h"
 
@@ -22,32 +22,6 @@ constexpr std::chrono::minutes kOrphanLife(2);
 constexpr std::chrono::milliseconds kFlushPause(2);
 // The controller sends only what was asked for (stage.proto): some pieces.
 constexpr size_t kMostUnwritten = size_t{16} << 20;
-
-absl::Status SpawnHelper(const Stager::Options& options, int socket, pid_t& pid) {
-  std::vector<std::string> words = {"musterd", "--stage", options.state_dir};
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, socket, 0);
-  posix_spawn_file_actions_adddup2(&actions, socket, 1);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  sigset_t signals;
-  sigemptyset(&signals);
-  posix_spawnattr_setsigmask(&attributes, &signals);
-  sigfillset(&signals);
-  posix_spawnattr_setsigdefault(&attributes, &signals);
-  const int error =
-      posix_spawn(&pid, options.program.c_str(), &actions, &attributes, argv.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error == 0) return absl::OkStatus();
-  return absl::InternalError("start " + options.program + ": " + std::strerror(error));
-}
 
 }  // namespace
 
@@ -114,10 +88,17 @@ Stager::RunningPtr Stager::Start(const std::string& controller_id, uint64_t tran
   running->socket.reset(sockets[0]);
   const UniqueFd theirs(sockets[1]);
   fcntl(sockets[0], F_SETFL, O_NONBLOCK);
-  if (const auto status = SpawnHelper(options_, theirs.get(), running->pid); !status.ok()) {
-    Fail(controller_id, transfer, std::string(status.message()));
+  const auto pid = Spawn({.words = {"musterd", "--stage", options_.state_dir},
+                          .program = options_.program,
+                          .in = theirs.get(),
+                          .out = theirs.get(),
+                          .err = STDERR_FILENO,
+                          .group = SpawnOptions::Group::kOwn});
+  if (!pid.ok()) {
+    Fail(controller_id, transfer, std::string(pid.status().message()));
     return nullptr;
   }
+  running->pid = *pid;
   running_.push_back(running);
   reactor_.Watch(running->socket.get(), [this, running] { Read(running); });
   return running;
@@ -166,8 +147,8 @@ void Stager::Read(const RunningPtr& running) {
       const size_t size = stage::FrameSize(input);
       if (input.size() - stage::kFrameHeaderBytes < size) break;
       v1::StageReport report;
-      const bool good = report.ParseFromArray(input.data() + stage::kFrameHeaderBytes,
-                                              static_cast<int>(size));
+      const bool good =
+          report.ParseFromArray(input.data() + stage::kFrameHeaderBytes, static_cast<int>(size));
       input.erase(0, stage::kFrameHeaderBytes + size);
       if (!good) continue;
       if (report.has_status() && report.status().state() >= v1::STAGE_STATE_DONE)

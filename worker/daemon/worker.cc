@@ -16,7 +16,9 @@ constexpr std::chrono::hours kTombstoneLife(24 * 7);
 }  // namespace
 
 Worker::Worker(const NodeContext& node, HelloMaker hello, ProbeHelper& helper)
-    : node_(node), hello_(std::move(hello)), prober_(node.reactor, node.proc, helper),
+    : node_(node),
+      hello_(std::move(hello)),
+      prober_(node.reactor, node.proc, helper),
       stager_(
           node.reactor, {.state_dir = node.state_dir}, [this] { return StagedInUse(); },
           [this](const std::string& controller, v1::StageReport report) {
@@ -225,8 +227,9 @@ void Worker::OnClosed(const std::shared_ptr<Session>& session) {
 }
 
 bool Worker::Idle() const {
-  return sessions_.empty() && stager_.Idle() && std::all_of(attempts_.begin(), attempts_.end(),
-                                          [](const auto& a) { return a.second->Idle(); });
+  return sessions_.empty() && stager_.Idle() &&
+         std::all_of(attempts_.begin(), attempts_.end(),
+                     [](const auto& a) { return a.second->Idle(); });
 }
 
 }  // namespace muster::worker

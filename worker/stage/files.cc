@@ -20,7 +20,9 @@ namespace {
 constexpr int kOpenFolders = 64;
 
 // For nftw, which passes no argument of ours: the first error is what errno says after it.
-int RemoveOne(const char* path, const struct stat*, int, FTW*) { return std::remove(path); }
+int RemoveOne(const char* path, const struct stat*, int, FTW*) {
+  return std::remove(path);
+}
 
 int OpenUp(const char* path, const struct stat* info, int kind, FTW*) {
   if (kind == FTW_D || kind == FTW_DNR) return chmod(path, info->st_mode | 0700);
@@ -33,7 +35,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t most) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   struct stat info;
   if (!fd || fstat(fd.get(), &info) != 0) return PosixError("open " + path);
-  if (static_cast<uint64_t>(info.st_size) > most) return absl::OutOfRangeError(path + ": too large");
+  if (static_cast<uint64_t>(info.st_size) > most)
+    return absl::OutOfRangeError(path + ": too large");
   return ReadAt(fd.get(), 0, static_cast<uint64_t>(info.st_size), path);
 }
 

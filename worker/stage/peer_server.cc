@@ -48,9 +48,11 @@ uint32_t PortOf(int fd) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<PeerServer>> PeerServer::Listen(
-    const std::string& address, uint32_t first_port, uint32_t last_port, std::string key,
-    const PieceMap& pieces, Reader reader) {
+absl::StatusOr<std::unique_ptr<PeerServer>> PeerServer::Listen(const std::string& address,
+                                                               uint32_t first_port,
+                                                               uint32_t last_port, std::string key,
+                                                               const PieceMap& pieces,
+                                                               Reader reader) {
   std::unique_ptr<PeerServer> server(new PeerServer(std::move(key), pieces, std::move(reader)));
   // "::" also takes IPv4; without IPv6 there is no such socket.
   std::vector<std::string> tries = {address};

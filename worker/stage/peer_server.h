@@ -25,12 +25,12 @@ class PeerServer {
   // Reads a piece that is here.
   using Reader = std::function<absl::StatusOr<std::string>(uint32_t piece)>;
 
-  // Listens on a numeric address (empty: all), on the first free port of first..last, or on any when
-  // both are 0. The map and what the reader uses outlive the server.
+  // Listens on a numeric address (empty: all), on the first free port of first..last, or on any
+  // when both are 0. The map and what the reader uses outlive the server.
   static absl::StatusOr<std::unique_ptr<PeerServer>> Listen(const std::string& address,
-                                                            uint32_t first_port,
-                                                            uint32_t last_port, std::string key,
-                                                            const PieceMap& pieces, Reader reader);
+                                                            uint32_t first_port, uint32_t last_port,
+                                                            std::string key, const PieceMap& pieces,
+                                                            Reader reader);
   // Ends all connections and waits for their threads. The map must have been stopped.
   ~PeerServer();
 

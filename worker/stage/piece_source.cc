@@ -40,7 +40,9 @@ absl::Status FinishConnect(int fd, milliseconds limit) {
 PeerSource::PeerSource(std::string address, uint32_t port, std::string key)
     : address_(std::move(address)), port_(port), key_(std::move(key)) {}
 
-size_t PeerSource::Window() const { return kPeerWindow; }
+size_t PeerSource::Window() const {
+  return kPeerWindow;
+}
 
 absl::Status PeerSource::Connect() {
   auto address = facts::ResolveAddress(address_, {}, SteadyClock::now() + kConnectLimit);
@@ -59,8 +61,8 @@ absl::Status PeerSource::Connect() {
     if (closed_) return absl::CancelledError("closed");
     socket_.reset(dup(fd.get()));
   }
-  MUSTER_ASSIGN_OR_RETURN(stream_, TlsStream::Start(std::move(fd), TlsStream::Side::kClient, key_,
-                                                    kConnectLimit));
+  MUSTER_ASSIGN_OR_RETURN(
+      stream_, TlsStream::Start(std::move(fd), TlsStream::Side::kClient, key_, kConnectLimit));
   stream_->SetPatience(kSilence);
   return absl::OkStatus();
 }
@@ -88,7 +90,9 @@ void PeerSource::Close() {
   if (socket_) shutdown(socket_.get(), SHUT_RDWR);
 }
 
-size_t ControllerSource::Window() const { return kControllerWindow; }
+size_t ControllerSource::Window() const {
+  return kControllerWindow;
+}
 
 absl::Status ControllerSource::Want(uint32_t piece) {
   ask_(piece);

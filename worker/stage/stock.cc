@@ -16,7 +16,9 @@
 namespace muster::stage {
 namespace {
 
-absl::Status Stopped() { return absl::CancelledError("the transfer was ended"); }
+absl::Status Stopped() {
+  return absl::CancelledError("the transfer was ended");
+}
 
 uint32_t NumPieces(const v1::TreeEntry& entry) {
   return static_cast<uint32_t>(PiecesOf(entry.size()));
@@ -111,11 +113,9 @@ absl::Status CollectPieces(const Tree& tree, TreeFiles& files, const StockOption
   for (size_t i = 0; i < tree.num_entries(); ++i) {
     const v1::TreeEntry& entry = tree.entry(i);
     if (entry.kind() != v1::TREE_KIND_FILE || entry.size() == 0 || files.IsGood(i)) continue;
-    MUSTER_RETURN_IF_ERROR(
-        TakeFrom(files.PartialPath(i), true, tree, i, files, options, stock));
+    MUSTER_RETURN_IF_ERROR(TakeFrom(files.PartialPath(i), true, tree, i, files, options, stock));
     if (files.has_version()) {
-      MUSTER_RETURN_IF_ERROR(
-          TakeFrom(files.VersionPath(i), false, tree, i, files, options, stock));
+      MUSTER_RETURN_IF_ERROR(TakeFrom(files.VersionPath(i), false, tree, i, files, options, stock));
     }
     if (!known) known = KnownFiles(options.other_versions);
     const auto same = known->find(entry.sums());

@@ -16,17 +16,18 @@ namespace muster::stage {
 // What of a tree is on this node already: in its own version, in what an interrupted transfer left,
 // and in other versions. All of it is read and checked before it counts.
 struct Stock {
-  std::vector<bool> pieces;  // of the content: here, and where TreeFiles::Read finds them
-  uint64_t bytes = 0;        // of those
+  std::vector<bool> pieces;          // of the content: here, and where TreeFiles::Read finds them
+  uint64_t bytes = 0;                // of those
   std::vector<std::string> damaged;  // paths of an existing version, with what is wrong
 };
 
 struct StockOptions {
-  bool verify = false;   // read files of an existing version; else their size and mode must do
-  bool changes = true;   // false: count what could be copied from elsewhere, and write nothing
-  std::vector<std::string> other_versions;  // folders, newest first; their manifests lie beside them
+  bool verify = false;  // read files of an existing version; else their size and mode must do
+  bool changes = true;  // false: count what could be copied from elsewhere, and write nothing
+  // Folders, newest first; their manifests lie beside them.
+  std::vector<std::string> other_versions{};
   const std::atomic<bool>* stop = nullptr;
-  std::function<void(uint64_t)> progress;  // bytes that are here by now
+  std::function<void(uint64_t)> progress{};  // bytes that are here by now
 };
 
 // First the version's own files: those that are good are marked so. Nothing is written.

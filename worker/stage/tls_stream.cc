@@ -114,7 +114,7 @@ absl::Status TlsStream::Error(const char* what, int result) const {
   if (code == SSL_ERROR_ZERO_RETURN) why = "it closed the connection";
   if (code == SSL_ERROR_WANT_READ || code == SSL_ERROR_WANT_WRITE) why = "it is silent";
   if (code == SSL_ERROR_SYSCALL && reason.empty())
-    why = system == 0      ? "it closed the connection"
+    why = system == 0        ? "it closed the connection"
           : system == EAGAIN ? "it is silent"
                              : std::strerror(system);
   return absl::UnavailableError(absl::StrCat(what, ": ", why));
@@ -144,6 +144,8 @@ absl::StatusOr<std::string> TlsStream::Read(size_t size) {
   return bytes;
 }
 
-void TlsStream::Shutdown() { shutdown(socket_.get(), SHUT_RDWR); }
+void TlsStream::Shutdown() {
+  shutdown(socket_.get(), SHUT_RDWR);
+}
 
 }  // namespace muster::stage

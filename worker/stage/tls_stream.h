@@ -14,9 +14,9 @@ namespace muster::stage {
 
 inline constexpr size_t kTransferKeyBytes = 32;
 
-// A TLS 1.3 connection between two workers of one transfer. Both prove that they know the transfer's
-// key (a pre-shared key; there are no certificates), and nobody else can read or change what goes
-// over it. Blocking; one thread, but Shutdown.
+// A TLS 1.3 connection between two workers of one transfer. Both prove that they know the
+// transfer's key (a pre-shared key; there are no certificates), and nobody else can read or change
+// what goes over it. Blocking; one thread, but Shutdown.
 class TlsStream {
  public:
   enum class Side { kClient, kServer };

@@ -2,8 +2,6 @@
 
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -25,7 +23,9 @@ constexpr int kVerifyRounds = 3;
 constexpr uint64_t kBlock = 4096;  // what a small file takes on the disk
 constexpr uint64_t kSpareBytes = uint64_t{16} << 20;
 
-std::string MiB(uint64_t bytes) { return absl::StrCat((bytes + (1 << 20) - 1) >> 20, " MiB"); }
+std::string MiB(uint64_t bytes) {
+  return absl::StrCat((bytes + (1 << 20) - 1) >> 20, " MiB");
+}
 
 }  // namespace
 
@@ -90,9 +90,9 @@ void Transfer::Begin(const v1::StageBegin& begin) {
 }
 
 void Transfer::Listen() {
-  auto server =
-      PeerServer::Listen(begin_.listen_address(), begin_.first_port(), begin_.last_port(),
-                         begin_.key(), *pieces_, [this](uint32_t piece) { return ReadPiece(piece); });
+  auto server = PeerServer::Listen(begin_.listen_address(), begin_.first_port(), begin_.last_port(),
+                                   begin_.key(), *pieces_,
+                                   [this](uint32_t piece) { return ReadPiece(piece); });
   if (!server.ok()) {
     listening_.set_error(ranks::ToUtf8(std::string(server.status().message())));
     return;
@@ -147,6 +147,7 @@ absl::Status Transfer::LearnManifest() {
   // A version that is here has it.
   auto bytes = ReadFile(layout_->manifest, kMaxManifestBytes);
   if (bytes.ok() && Tree::ContentId(*bytes) == begin_.content_id()) {
+    manifest_on_disk_ = true;
     absl::MutexLock lock(&mutex_);
     for (size_t i = 0; i < manifest_.size(); ++i) {
       manifest_[i] = bytes->substr(i * kPieceBytes, kPieceBytes);
@@ -247,17 +248,16 @@ absl::Status Transfer::VerifyWritten(std::vector<uint32_t>& bad) {
 
 absl::Status Transfer::Publish() {
   if (!files_->has_version() || !stock_.damaged.empty()) MUSTER_RETURN_IF_ERROR(files_->Publish());
-  std::string manifest;
-  {
-    absl::MutexLock lock(&mutex_);
-    manifest = absl::StrJoin(manifest_, "");
-  }
-  if (access(layout_->manifest.c_str(), F_OK) != 0) {
+  if (!manifest_on_disk_) {
+    std::string manifest;
+    {
+      absl::MutexLock lock(&mutex_);
+      manifest = absl::StrJoin(manifest_, "");
+    }
     MUSTER_RETURN_IF_ERROR(WriteFileAtomically(layout_->manifest, manifest));
   }
   Touch(*layout_);
-  if (!begin_.link_path().empty())
-    MUSTER_RETURN_IF_ERROR(SwitchLink(*layout_, begin_.link_path()));
+  if (!begin_.link_path().empty()) MUSTER_RETURN_IF_ERROR(SwitchLink(*layout_, begin_.link_path()));
   if (begin_.keep() == 0) return absl::OkStatus();
   std::set<std::string> in_use(begin_.in_use().begin(), begin_.in_use().end());
   in_use.insert(begin_.content_id());
@@ -285,9 +285,8 @@ absl::Status Transfer::TakePiece(const Piece& piece) {
   if (tree_ == nullptr || number >= tree_->num_pieces())
     return absl::DataLossError("it sent a piece that nobody asked for");
   if (!Matches(*tree_, number, piece.bytes)) {
-    return absl::DataLossError(
-        "it sent other content for " +
-        ranks::ToUtf8(tree_->entry(tree_->Locate(number).entry).path()));
+    return absl::DataLossError("it sent other content for " +
+                               ranks::ToUtf8(tree_->entry(tree_->Locate(number).entry).path()));
   }
   MUSTER_RETURN_IF_ERROR(files_->Write(number, piece.bytes));
   to_verify_.push_back(number);

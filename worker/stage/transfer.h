@@ -24,9 +24,9 @@
 
 namespace muster::stage {
 
-// One node's part in one transfer: learns the manifest, finds what is here, fetches the rest, checks
-// and publishes it, and passes pieces on all the while and after. Lives in a process of its own
-// (helper_main.h). Orders come from one thread; reports go out from several.
+// One node's part in one transfer: learns the manifest, finds what is here, fetches the rest,
+// checks and publishes it, and passes pieces on all the while and after. Lives in a process of its
+// own (helper_main.h). Orders come from one thread; reports go out from several.
 class Transfer {
  public:
   // `report` may be called on any thread, also at once; it must not block for long.
@@ -76,6 +76,7 @@ class Transfer {
   std::atomic<uint64_t> bytes_fetched_{0};
 
   UniqueFd lock_;                     // of the version; the running thread's
+  bool manifest_on_disk_ = false;     // likewise
   std::vector<uint32_t> to_verify_;   // pieces that were written; the running thread's
   std::unique_ptr<Tree> tree_;        // set before its pieces are known to pieces_
   std::unique_ptr<TreeFiles> files_;  // likewise

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <utility>
 
-#include "common/sha256.h"
 #include "common/read_at.h"
+#include "common/sha256.h"
 #include "common/status.h"
 #include "worker/stage/files.h"
 

@@ -15,9 +15,9 @@
 
 namespace muster::stage {
 
-// The files of one tree on disk. Each lies in the version's folder when it is good there, else it is
-// made in the partial folder, which becomes the version (or whose files are moved into it) when all
-// are whole. Read from any thread; the rest is for one thread.
+// The files of one tree on disk. Each lies in the version's folder when it is good there, else it
+// is made in the partial folder, which becomes the version (or whose files are moved into it) when
+// all are whole. Read from any thread; the rest is for one thread.
 class TreeFiles {
  public:
   // The tree outlives it. All files are in the partial folder until MarkGood.
@@ -55,7 +55,7 @@ class TreeFiles {
   bool has_version_ = false;
   size_t open_entry_ = 0;  // of open_; the writer's
   UniqueFd open_;
-  mutable absl::Mutex mutex_;  // a file is not moved while it is opened
+  mutable absl::Mutex mutex_;                 // a file is not moved while it is opened
   std::string root_ ABSL_GUARDED_BY(mutex_);  // of what is not good
   std::vector<bool> good_ ABSL_GUARDED_BY(mutex_);
 };

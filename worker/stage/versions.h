@@ -40,8 +40,8 @@ Pruned Prune(const std::string& state_dir, uint32_t keep, const std::set<std::st
 // ours. AlreadyExists when something else stands there.
 absl::Status SwitchLink(const Layout& layout, const std::string& path);
 
-// Why the staged tree can't be used as it is, by the sizes, modes and targets of all its entries; OK:
-// it can.
+// Why the staged tree can't be used as it is, by the sizes, modes and targets of all its entries;
+// OK: it can.
 absl::Status QuickCheck(const std::string& state_dir, const std::string& content_id);
 
 }  // namespace muster::stage
