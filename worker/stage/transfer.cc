@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "common/status.h"
-#include "worker/ranks/utf8.h"
+#include "common/utf8.h"
 #include "worker/stage/files.h"
 #include "worker/stage/versions.h"
 
@@ -77,7 +77,7 @@ void Transfer::Begin(const v1::StageBegin& begin) {
     const auto lost = [this](uint32_t node, const std::string& error) {
       v1::StageReport report;
       report.mutable_lost()->set_node(node);
-      report.mutable_lost()->set_error(ranks::ToUtf8(error));
+      report.mutable_lost()->set_error(ToValidUtf8(error));
       Report(std::move(report));
     };
     fetcher_ = std::make_unique<Fetcher>(
@@ -94,7 +94,7 @@ void Transfer::Listen() {
                                    begin_.key(), *pieces_,
                                    [this](uint32_t piece) { return ReadPiece(piece); });
   if (!server.ok()) {
-    listening_.set_error(ranks::ToUtf8(std::string(server.status().message())));
+    listening_.set_error(ToValidUtf8(std::string(server.status().message())));
     return;
   }
   server_ = *std::move(server);
@@ -109,7 +109,7 @@ void Transfer::Run() {
   const absl::Status status = begin_.content_id().empty() ? PruneOnly() : RunSteps();
   {
     absl::MutexLock lock(&mutex_);
-    if (!status.ok()) status_.set_error(ranks::ToUtf8(std::string(status.message())));
+    if (!status.ok()) status_.set_error(ToValidUtf8(std::string(status.message())));
   }
   SetState(status.ok() ? v1::STAGE_STATE_DONE : v1::STAGE_STATE_FAILED);
   ReportStatus();
@@ -121,7 +121,7 @@ absl::Status Transfer::PruneOnly() {
       Prune(state_dir_, 0, {begin_.in_use().begin(), begin_.in_use().end()}, true);
   absl::MutexLock lock(&mutex_);
   status_.mutable_pruned()->Add(pruned.removed.begin(), pruned.removed.end());
-  for (const std::string& why : pruned.kept) status_.add_kept(ranks::ToUtf8(why));
+  for (const std::string& why : pruned.kept) status_.add_kept(ToValidUtf8(why));
   return absl::OkStatus();
 }
 
@@ -193,7 +193,7 @@ absl::Status Transfer::TakeStock() {
   }
   absl::MutexLock lock(&mutex_);
   for (const std::string& text : stock_.damaged) {
-    if (status_.damaged_size() < kMostDamaged) status_.add_damaged(ranks::ToUtf8(text));
+    if (status_.damaged_size() < kMostDamaged) status_.add_damaged(ToValidUtf8(text));
   }
   status_.set_num_damaged(static_cast<uint32_t>(stock_.damaged.size()));
   return absl::OkStatus();
@@ -264,7 +264,7 @@ absl::Status Transfer::Publish() {
   const Pruned pruned = Prune(state_dir_, begin_.keep(), in_use, false);
   absl::MutexLock lock(&mutex_);
   status_.mutable_pruned()->Add(pruned.removed.begin(), pruned.removed.end());
-  for (const std::string& why : pruned.kept) status_.add_kept(ranks::ToUtf8(why));
+  for (const std::string& why : pruned.kept) status_.add_kept(ToValidUtf8(why));
   return absl::OkStatus();
 }
 
@@ -286,7 +286,7 @@ absl::Status Transfer::TakePiece(const Piece& piece) {
     return absl::DataLossError("it sent a piece that nobody asked for");
   if (!Matches(*tree_, number, piece.bytes)) {
     return absl::DataLossError("it sent other content for " +
-                               ranks::ToUtf8(tree_->entry(tree_->Locate(number).entry).path()));
+                               ToValidUtf8(tree_->entry(tree_->Locate(number).entry).path()));
   }
   MUSTER_RETURN_IF_ERROR(files_->Write(number, piece.bytes));
   to_verify_.push_back(number);
