@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "common/status.h"
+#include "common/utf8.h"
 #include "controller/cli/client.h"
 #include "controller/cli/command.h"
 #include "controller/cli/connection.h"
@@ -76,11 +77,13 @@ absl::StatusOr<v1::StageRequest> MakeRequest(const StageFlags& flags) {
     std::error_code error;
     const auto absolute = std::filesystem::canonical(path, error);
     if (error) return absl::InvalidArgumentError(path + ": " + error.message());
+    if (!IsValidUtf8(absolute.string()))
+      return absl::InvalidArgumentError(path + ": its full path is not valid UTF-8");
     request.add_paths(absolute.string());
   }
-  if (!flags.to.empty() && !flags.to.starts_with('/')) {
+  if (!flags.to.empty() && (!flags.to.starts_with('/') || !IsValidUtf8(flags.to))) {
     return absl::InvalidArgumentError("--to " + flags.to +
-                                      ": give an absolute path, the same on all hosts");
+                                      ": give an absolute path in UTF-8, the same on all hosts");
   }
   MUSTER_ASSIGN_OR_RETURN(*request.mutable_inventory(), ReadInventory(flags.machines));
   request.set_default_transport(flags.transport);

@@ -7,6 +7,8 @@
 #include <set>
 #include <system_error>
 
+#include "common/utf8.h"
+
 namespace muster::cli {
 namespace {
 
@@ -33,13 +35,18 @@ absl::Status UseStaged(const std::string& folder, v1::JobSpec& spec) {
   if (error) return absl::InvalidArgumentError("--stage " + folder + ": " + error.message());
   if (!fs::is_directory(source, error))
     return absl::InvalidArgumentError("--stage " + folder + ": not a folder");
+  if (!IsValidUtf8(source.string()))
+    return absl::InvalidArgumentError("--stage " + folder + ": its full path is not valid UTF-8");
   spec.mutable_staged()->set_source(source.string());
-  const fs::path here = fs::current_path(error);
-  if (spec.working_dir() == here && !IsBelow(here, source)) spec.set_working_dir(source.string());
   const fs::path program = spec.command_size() > 0 ? spec.command(0) : "";
   const fs::path staged = source / "bin" / program.filename();
-  if (program.parent_path() == BinFolder() && access(staged.c_str(), X_OK) == 0)
+  if (program.parent_path() == BinFolder() && access(staged.c_str(), X_OK) == 0) {
+    // The tree is the trainer; its data lies where it would without.
     spec.set_command(0, staged.string());
+    return absl::OkStatus();
+  }
+  const fs::path here = fs::current_path(error);
+  if (spec.working_dir() == here && !IsBelow(here, source)) spec.set_working_dir(source.string());
   return absl::OkStatus();
 }
 

@@ -11,7 +11,8 @@
 namespace muster::cli {
 
 // Makes the job run from the staged folder: its own working folder if that lies in DIR, else DIR
-// itself; the trainer's programs from DIR/bin where they are there. Reads the file system.
+// itself. A trainer's program is taken from DIR/bin if it is there; then the working folder stays.
+// Reads the file system.
 // InvalidArgument when DIR is no folder. The content id is still to be set.
 absl::Status UseStaged(const std::string& folder, v1::JobSpec& spec);
 

@@ -57,10 +57,11 @@ class Stagings::Staging : public std::enable_shared_from_this<Staging> {
       absl::MutexLock lock(&mutex_);
       callback_ = nullptr;
     }
+    if (thread_.joinable()) thread_.join();
+    // After the request, which the thread may have posted a moment ago.
     hooks_.post([handle = hooks_.handle, id = id_] {
       handle(engine::StageBroken{id, absl::CancelledError("the client has left")});
     });
-    if (thread_.joinable()) thread_.join();
     std::unique_ptr<stage::PieceReader> reader;  // ends outside of the lock
     absl::MutexLock lock(&mutex_);
     reader.swap(reader_);

@@ -81,13 +81,10 @@ class Walk {
       found.entry.set_kind(v1::TREE_KIND_SYMLINK);
       found.entry.set_mode(0);
     } else {
-      return Refuse(path, S_ISSOCK(info.st_mode) ? "a socket can't be staged; leave it out in "
-                                                   ".musterignore"
-                          : S_ISFIFO(info.st_mode)
-                              ? "a named pipe can't be staged; leave it out in "
-                                ".musterignore"
-                              : "a device can't be staged; leave it out in "
-                                ".musterignore");
+      const char* const kind = S_ISSOCK(info.st_mode)   ? "a socket"
+                               : S_ISFIFO(info.st_mode) ? "a named pipe"
+                                                        : "a device";
+      return Refuse(path, absl::StrCat(kind, " can't be staged; leave it out in ", kIgnoreFile));
     }
     return absl::OkStatus();
   }
@@ -162,7 +159,8 @@ absl::Status SumAll(std::vector<Found>& found, const std::atomic<bool>& stop) {
 }
 
 absl::Status WalkAll(const std::vector<std::string>& paths, Walk& walk) {
-  if (paths.size() == 1 && fs::is_directory(paths.front()))
+  std::error_code error;
+  if (paths.size() == 1 && fs::is_directory(paths.front(), error))
     return walk.AddFolder(paths.front(), "");
   std::set<std::string> names;
   for (const std::string& path : paths) {
@@ -170,7 +168,6 @@ absl::Status WalkAll(const std::vector<std::string>& paths, Walk& walk) {
     if (name.empty() || name == "." || name == "..") return Refuse(path, "has no name of its own");
     if (!names.insert(name).second)
       return Refuse(path, "another path that was given is called " + name + " too");
-    std::error_code error;
     const bool folder = fs::is_directory(path, error) && !fs::is_symlink(path, error);
     MUSTER_RETURN_IF_ERROR(walk.AddOne(path, name));
     if (folder) MUSTER_RETURN_IF_ERROR(walk.AddFolder(path, name + "/"));

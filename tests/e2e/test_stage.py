@@ -236,7 +236,7 @@ def test_a_full_disk_is_said_before_anything_is_sent(stage):
 @pytest.mark.parametrize("words,message", [
     ([], "stage what?"),
     (["/nonexistent/x"], "/nonexistent/x: No such file or directory"),
-    (["{tree}", "--to", "relative"], "--to relative: give an absolute path"),
+    (["{tree}", "--to", "relative"], "--to relative: give an absolute path in UTF-8"),
     (["{tree}", "--prune", "--keep", "3"], "one of them says how many stay"),
     (["--verify", "--prune"], "need the folder that was staged"),
     (["{tree}", "--keep", "0"], "--keep"),

@@ -75,8 +75,12 @@ TestNode::TestNode(std::string state_dir, const ScannedTree& scanned) : scanned_
   begin.set_manifest_bytes(scanned.manifest.size());
   begin.set_key(std::string(32, 'k'));
   begin.set_listen_address("127.0.0.1");
-  transfer_ = std::make_unique<Transfer>(std::move(state_dir),
-                                         [this](const v1::StageReport& report) { Take(report); });
+  auto transfer = std::make_shared<Transfer>(
+      std::move(state_dir), [this](const v1::StageReport& report) { Take(report); });
+  {
+    absl::MutexLock lock(&mutex_);
+    transfer_ = std::move(transfer);
+  }
   // As the real one: it answers from a thread of its own.
   feeder_ = std::thread([this] {
     while (true) {
@@ -119,12 +123,23 @@ TestNode::~TestNode() {
     stop_ = true;
   }
   feeder_.join();
-  transfer_.reset();
+  Kill();
+}
+
+void TestNode::Kill() {
+  std::shared_ptr<Transfer> transfer;  // ends outside of the lock, which its reports take
+  absl::MutexLock lock(&mutex_);
+  transfer.swap(transfer_);
 }
 
 void TestNode::Order(v1::StageOrder order) {
   order.set_transfer(7);
-  if (transfer_) transfer_->Take(order);
+  std::shared_ptr<Transfer> transfer;
+  {
+    absl::MutexLock lock(&mutex_);
+    transfer = transfer_;
+  }
+  if (transfer) transfer->Take(order);
 }
 
 void TestNode::Begin() {

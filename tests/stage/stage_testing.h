@@ -51,7 +51,7 @@ class TestNode {
   void FetchFromController();
   void FetchFrom(const TestNode& peer);
   // Ends it in the middle, as a killed process would be.
-  void Kill() { transfer_.reset(); }
+  void Kill();
 
   // Until the condition holds; false after a minute.
   bool WaitFor(const std::function<bool()>& condition);
@@ -74,7 +74,7 @@ class TestNode {
   std::vector<std::string> lost_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint32_t> wanted_ ABSL_GUARDED_BY(mutex_);
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  std::unique_ptr<Transfer> transfer_;
+  std::shared_ptr<Transfer> transfer_ ABSL_GUARDED_BY(mutex_);
   std::thread feeder_;
 };
 

@@ -60,7 +60,15 @@ void Stager::Take(const std::string& controller_id, const v1::StageOrder& order)
     if (running) End(running);
     return;
   }
-  if (!running && order.has_begin()) running = Start(controller_id, order.transfer());
+  if (!running && order.has_begin()) {
+    // After a reconnect the transfers that go on are begun again first: what is still without its
+    // controller belongs to nobody, and holds the lock of its tree.
+    const std::vector<RunningPtr> all = running_;
+    for (const RunningPtr& old : all) {
+      if (old->controller_id == controller_id && old->orphan != 0) End(old);
+    }
+    running = Start(controller_id, order.transfer());
+  }
   if (!running) return;
   if (running->orphan != 0) reactor_.Cancel(std::exchange(running->orphan, 0));
   if (!order.has_begin()) {

@@ -188,6 +188,10 @@ absl::Status TreeFiles::Mend() {
     const std::string path = VersionPath(i);
     if (entry.kind() != v1::TREE_KIND_FOLDER) continue;
     if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return PosixError("make folder " + path);
+    struct stat info;
+    if (lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
+      return absl::FailedPreconditionError(path + " was replaced by something else: remove that");
+    }
     if (chmod(path.c_str(), entry.mode() | 0700) != 0) return PosixError("open folder " + path);
   }
   for (size_t i = 0; i < tree_.num_entries(); ++i) {

@@ -29,7 +29,7 @@ int64_t Nanoseconds(const timespec& time) {
 
 std::string LinkTarget(const std::string& path) {
   std::error_code error;
-  const fs::path target = fs::read_symlink(path, error);
+  fs::path target = fs::read_symlink(path, error);
   return error ? "" : target.string();
 }
 
@@ -64,7 +64,7 @@ std::string ForeignFile(const Version& version) {
       it.disable_recursion_pending();
       continue;
     }
-    const std::string path = it->path().lexically_relative(version.folder).string();
+    std::string path = it->path().lexically_relative(version.folder).string();
     if (!own.contains(path)) return path;
   }
   return "";
@@ -101,7 +101,8 @@ void RemoveLeftovers(const std::string& root, bool all) {
   for (const auto& item : fs::directory_iterator(root, error)) {
     const std::string name = item.path().filename().string();
     const bool partial = item.path().extension() == ".partial";
-    if (!partial && (name.size() != 24 || fs::exists(root + "/" + name + ".manifest"))) continue;
+    if (!partial && (name.size() != 24 || fs::exists(absl::StrCat(root, "/", name, ".manifest"))))
+      continue;
     struct stat info;
     if (lstat(item.path().c_str(), &info) != 0) continue;
     const auto age = std::chrono::system_clock::now().time_since_epoch() -
@@ -109,7 +110,7 @@ void RemoveLeftovers(const std::string& root, bool all) {
     if (all || age > kPartialLife) names.push_back(name.substr(0, 24));
   }
   for (const std::string& name : names) {
-    const std::string base = root + "/" + name;
+    const std::string base = absl::StrCat(root, "/", name);
     const auto lock = LockFile(base + ".lock");
     if (!lock.ok()) continue;
     (void)RemoveTree(base + ".partial");
@@ -189,7 +190,7 @@ absl::Status SwitchLink(const Layout& layout, const std::string& path) {
   if (symlink(layout.version.c_str(), temporary.c_str()) != 0)
     return PosixError("make link " + temporary);
   if (rename(temporary.c_str(), path.c_str()) != 0) {
-    const absl::Status failed = PosixError("switch link " + path);
+    absl::Status failed = PosixError("switch link " + path);
     unlink(temporary.c_str());
     return failed;
   }
