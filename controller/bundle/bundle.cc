@@ -128,6 +128,7 @@ std::vector<Part> Measure(const fs::path& tree) {
     ++part.files;
   }
   std::vector<Part> sorted;
+  sorted.reserve(parts.size());
   for (auto& [name, part] : parts) sorted.push_back(std::move(part));
   std::sort(sorted.begin(), sorted.end(),
             [](const Part& a, const Part& b) { return a.bytes > b.bytes; });

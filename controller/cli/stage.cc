@@ -48,7 +48,7 @@ verified, and never changes then. .musterignore in the folder says what stays be
 
 Examples:
   muster stage . --hostfile hosts
-  muster stage bundle --hostfile hosts --to /opt/muster-run   a link that leads to the newest version
+  muster stage bundle --hostfile hosts --to /opt/muster-run   a link to the newest version
   muster stage . --hostfile hosts --verify                    read all of it again, and mend it
   muster stage . --hostfile hosts --dry-run                   what is missing where
   muster stage --prune --hostfile hosts                       remove what nobody uses

@@ -14,7 +14,7 @@ _muster() {
     if [[ -z $command && $word != -* ]]; then command=$word; fi
   done
   case $command in
-    '') _muster_words 'submit plan check hosts ps logs stop nodes serve version completion --help --version' ;;
+    '') _muster_words 'submit plan check hosts ps logs stop stage bundle nodes serve version completion --help --version' ;;
     submit)
       case $prev in
         --hostfile) _muster_files -f; return ;;
@@ -40,9 +40,10 @@ _muster() {
         --skip) :; return ;;
         --port-range) :; return ;;
         --check-timeout) :; return ;;
+        --stage) _muster_files -d; return ;;
       esac
       if [[ $cur == -* ]]; then
-        _muster_words '--help --hostfile --host --include --exclude --nnodes --nproc-per-node --transport --tp --pp --cp --vp --micro-batch --global-batch --num-microbatches --name --env --flag --grace --workdir --output --skip --port-range --check-timeout --detach --json'
+        _muster_words '--help --hostfile --host --include --exclude --nnodes --nproc-per-node --transport --tp --pp --cp --vp --micro-batch --global-batch --num-microbatches --name --env --flag --grace --workdir --output --skip --port-range --check-timeout --stage --detach --json'
       else
         _muster_files -f
       fi ;;
@@ -154,6 +155,31 @@ _muster() {
         _muster_words '--help --all --grace --json'
       else
         _muster_words "$(_muster_jobs)"
+      fi ;;
+    stage)
+      case $prev in
+        --hostfile) _muster_files -f; return ;;
+        --host) :; return ;;
+        --include) :; return ;;
+        --exclude) :; return ;;
+        --transport) _muster_words 'local direct openssh command'; return ;;
+        --to) :; return ;;
+        --keep) :; return ;;
+        --port-range) :; return ;;
+      esac
+      if [[ $cur == -* ]]; then
+        _muster_words '--help --hostfile --host --include --exclude --transport --to --keep --prune --verify --dry-run --port-range --json'
+      else
+        :
+      fi ;;
+    bundle)
+      case $prev in
+        --output) :; return ;;
+      esac
+      if [[ $cur == -* ]]; then
+        _muster_words '--help --output --cpu --json'
+      else
+        :
       fi ;;
     nodes)
       case $prev in

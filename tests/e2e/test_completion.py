@@ -22,7 +22,7 @@ def complete(*words, env=None, cwd="/"):
 
 
 def test_commands():
-    assert complete("muster", "s") == ["submit", "stop", "serve"]
+    assert complete("muster", "s") == ["submit", "stop", "stage", "serve"]
     assert "--version" in complete("muster", "")
 
 

@@ -90,7 +90,7 @@ Stager::RunningPtr Stager::Start(const std::string& controller_id, uint64_t tran
     Fail(controller_id, transfer, std::string("make a socket: ") + std::strerror(errno));
     return nullptr;
   }
-  const auto running = std::make_shared<Running>();
+  auto running = std::make_shared<Running>();
   running->controller_id = controller_id;
   running->transfer = transfer;
   running->socket.reset(sockets[0]);
@@ -172,8 +172,9 @@ void Stager::End(const RunningPtr& running) {
   if (running->socket) reactor_.Unwatch(running->socket.get());
   running->socket.reset();
   if (running->pid > 0) kill(-running->pid, SIGKILL);
-  const RunningPtr keep = running;  // erase may take the caller's reference
-  std::erase(running_, keep);
+  // Nothing of `running` after this: it may be a reference to what goes.
+  std::erase_if(running_,
+                [gone = running.get()](const RunningPtr& one) { return one.get() == gone; });
 }
 
 void Stager::Fail(const std::string& controller_id, uint64_t transfer, const std::string& why) {

@@ -78,7 +78,7 @@ absl::Status Fetcher::FetchFrom(PieceSource& source, absl::Status& fatal) {
     absl::StatusOr<Piece> piece = source.Next();
     if (!piece.ok()) return piece.status();
     --under_way;
-    const absl::Status taken = callbacks_.take(*piece);
+    absl::Status taken = callbacks_.take(*piece);
     if (absl::IsDataLoss(taken)) return taken;
     if (!taken.ok()) {
       fatal = taken;

@@ -28,7 +28,7 @@ unsigned CopyKey(SSL* ssl, unsigned char* out, unsigned most) {
 unsigned ClientKey(SSL* ssl, const char*, char* identity, unsigned most, unsigned char* key,
                    unsigned most_key) {
   if (sizeof kIdentity > most) return 0;
-  std::memcpy(identity, kIdentity, sizeof kIdentity);
+  std::copy_n(kIdentity, sizeof kIdentity, identity);
   return CopyKey(ssl, key, most_key);
 }
 
