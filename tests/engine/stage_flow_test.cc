@@ -73,7 +73,11 @@ class StageFlow : public ::testing::Test {
   }
 
   static constexpr uint64_t kId = kFirstStaging + 1;
-  State state_;
+  State state_ = [] {
+    State state;
+    state.limits.connect = milliseconds(10'000);
+    return state;
+  }();
   Actions actions_;
   int64_t now_ns_ = 1'000 * kSecond;
   std::vector<std::pair<std::string, v1::StageOrder>> orders_;
