@@ -61,7 +61,7 @@ class Bench:
         while sum(p.stat().st_blocks * 512 for p in state.glob("stage/*.partial/*")) < half:
             assert child.poll() is None, "it was over before it could be killed"
             time.sleep(0.002)
-        daemon = int((state / "lock").read_text())
+        daemon = int((state / "lock").read_text().split()[0])
         for entry in os.listdir("/proc"):
             if not entry.isdigit():
                 continue

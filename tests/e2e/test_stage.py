@@ -152,7 +152,7 @@ def test_a_corrupted_file_is_found_and_mended(stage):
 def test_a_host_killed_in_the_middle_is_resumed(stage):
     host = HOSTS[3]
     child, helper = stage.catch(host, stage.tree)
-    daemon = int((stage.cluster.state / host / "lock").read_text())
+    daemon = int((stage.cluster.state / host / "lock").read_text().split()[0])
     os.kill(daemon, signal.SIGKILL)
     os.kill(helper, signal.SIGKILL)
     out, err = child.communicate(timeout=60)
