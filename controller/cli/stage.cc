@@ -118,7 +118,7 @@ Command AddStage(CLI::App& root) {
   app->add_option("PATH", flags->paths, "A folder, or files and folders")->type_name("PATH");
   AddMachineFlags(app, &flags->machines);
   ParsedOption(app, "--transport", &flags->transport, CheckedTransport,
-               "local|direct|openssh|command",
+               "local|direct|ssh|openssh|command",
                "How hosts whose line says nothing are reached (docs/transports.md)")
       ->multi_option_policy(CLI::MultiOptionPolicy::Join);
   app->add_option("--to", flags->to, "A link on every host that leads to the staged folder")

@@ -162,7 +162,7 @@ _muster() {
         --host) :; return ;;
         --include) :; return ;;
         --exclude) :; return ;;
-        --transport) _muster_words 'local direct openssh command'; return ;;
+        --transport) _muster_words 'local direct ssh openssh command'; return ;;
         --to) :; return ;;
         --keep) :; return ;;
         --port-range) :; return ;;

@@ -137,7 +137,7 @@ complete -c muster -n '__fish_seen_subcommand_from stage' -l hostfile -rF -d 'On
 complete -c muster -n '__fish_seen_subcommand_from stage' -l host -x -d 'Hosts here instead: HOST[:SLOTS],...'
 complete -c muster -n '__fish_seen_subcommand_from stage' -l include -x -d 'Only these hosts and devices: HOST[:0,2][@HOST...]'
 complete -c muster -n '__fish_seen_subcommand_from stage' -l exclude -x -d 'All but these, in the same form'
-complete -c muster -n '__fish_seen_subcommand_from stage' -l transport -xa 'local direct openssh command' -d 'How hosts whose line says nothing are reached (docs/transports.md)'
+complete -c muster -n '__fish_seen_subcommand_from stage' -l transport -xa 'local direct ssh openssh command' -d 'How hosts whose line says nothing are reached (docs/transports.md)'
 complete -c muster -n '__fish_seen_subcommand_from stage' -l to -x -d 'A link on every host that leads to the staged folder'
 complete -c muster -n '__fish_seen_subcommand_from stage' -l keep -x -d 'Versions that stay besides those in use (default: 4)'
 complete -c muster -n '__fish_seen_subcommand_from stage' -l prune -d 'Remove all other versions that are not in use'
