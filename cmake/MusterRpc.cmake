@@ -4,11 +4,12 @@ find_package(Protobuf REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_program(MUSTER_GRPC_PLUGIN grpc_cpp_plugin REQUIRED)
 pkg_check_modules(GRPCXX REQUIRED grpc++ protobuf)
+find_package(OpenSSL REQUIRED)
 
 # muster_rpc: shared libraries, for the controller and for tests.
 add_library(muster_rpc INTERFACE)
 target_include_directories(muster_rpc SYSTEM INTERFACE ${GRPCXX_INCLUDE_DIRS})
-target_link_libraries(muster_rpc INTERFACE ${GRPCXX_LIBRARIES} Threads::Threads)
+target_link_libraries(muster_rpc INTERFACE ${GRPCXX_LIBRARIES} OpenSSL::SSL Threads::Threads)
 
 # muster_static: what a program adds to become fully static (no dependence on the host's glibc).
 add_library(muster_static INTERFACE)

@@ -77,21 +77,12 @@ absl::StatusOr<UniqueFd> ListenUnix(const std::string& path) {
   return fd;
 }
 
-absl::StatusOr<UniqueFd> AcceptUnix(int listener, uid_t uid) {
-  UniqueFd fd(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (!fd) {
-    if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR) {
-      return absl::UnavailableError("accept: no connection waits");
-    }
-    return PosixError("accept");
-  }
-  MUSTER_ASSIGN_OR_RETURN(const ucred peer, PeerOf(fd.get()));
-  if (peer.uid != uid) {
-    return absl::PermissionDeniedError("refused a connection of uid " + std::to_string(peer.uid) +
-                                       " (pid " + std::to_string(peer.pid) + "): only uid " +
-                                       std::to_string(uid) + " may connect");
-  }
-  return fd;
+absl::Status CheckUnixPeer(int fd, uid_t uid) {
+  MUSTER_ASSIGN_OR_RETURN(const ucred peer, PeerOf(fd));
+  if (peer.uid == uid) return absl::OkStatus();
+  return absl::PermissionDeniedError("it is of uid " + std::to_string(peer.uid) + " (pid " +
+                                     std::to_string(peer.pid) + "): only uid " +
+                                     std::to_string(uid) + " may connect");
 }
 
 absl::StatusOr<UniqueFd> ConnectUnix(const std::string& path) {

@@ -18,10 +18,9 @@ namespace muster {
 // not by this function.
 absl::StatusOr<UniqueFd> ListenUnix(const std::string& path);
 
-// One waiting connection whose peer runs as `uid`. Unavailable: none waits. PermissionDenied: the
-// peer is somebody else (the message names uid and pid); its connection is closed. Other codes:
-// accept failed.
-absl::StatusOr<UniqueFd> AcceptUnix(int listener, uid_t uid);
+// Does the other side of an accepted connection run as `uid`? PermissionDenied names uid and pid of
+// somebody else.
+absl::Status CheckUnixPeer(int fd, uid_t uid);
 
 // A connection to the listener at `path`, which must run as this process's user or root: in
 // /var/tmp somebody else may have been there first. NotFound: no such file; Unavailable: nobody

@@ -158,9 +158,9 @@ int Main(std::vector<std::string> arguments) {
   // so.
   root.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   const std::vector<Command> commands = {
-      AddSubmit(root), AddPlan(root),    AddCheck(root),     AddHosts(root),  AddPs(root),
-      AddLogs(root),   AddStop(root),    AddStage(root),     AddBundle(root), AddNodes(root),
-      AddServe(root),  AddVersion(root), AddCompletion(root)};
+      AddSubmit(root), AddPlan(root), AddCheck(root),   AddHosts(root),     AddPs(root),
+      AddLogs(root),   AddStop(root), AddStage(root),   AddBundle(root),    AddNodes(root),
+      AddServe(root),  AddCert(root), AddVersion(root), AddCompletion(root)};
   for (const Command& command : commands) command.app->allow_extras();
   try {
     return Dispatch(root, commands, std::move(arguments));

@@ -36,6 +36,7 @@ Command AddStage(CLI::App& root);
 Command AddBundle(CLI::App& root);
 Command AddNodes(CLI::App& root);
 Command AddServe(CLI::App& root);
+Command AddCert(CLI::App& root);
 Command AddVersion(CLI::App& root);
 Command AddCompletion(CLI::App& root);
 

@@ -15,6 +15,7 @@
 #include "common/version.h"
 #include "controller/api/server.h"
 #include "controller/api/state_dir.h"
+#include "controller/certs/folder.h"
 #include "controller/cli/exit_code.h"
 #include "controller/cli/signals.h"
 #include "controller/logs/file_registry.h"
@@ -75,6 +76,7 @@ absl::Status RunController(const std::string& state_dir) {
   options.make_links = [](const std::string& controller_id) {
     nodes::LinkOptions links;
     links.controller_id = controller_id;
+    links.tls_dir = certs::DefaultFolder();
     return nodes::MakeLinkFactory(links);
   };
   options.logs = logs.get();

@@ -2,6 +2,7 @@
 
 #include <absl/base/thread_annotations.h>
 #include <absl/synchronization/mutex.h>
+#include <absl/synchronization/notification.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "controller/cli/exit_code.h"
 #include "controller/cli/log_view.h"
 #include "controller/cli/output.h"
+#include "controller/cli/progress.h"
 #include "controller/cli/text.h"
 
 namespace muster::cli {
@@ -21,6 +23,8 @@ namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(100);
 constexpr auto kLastLogs = std::chrono::seconds(15);  // for the logs of a job that has ended
+constexpr auto kProgress = std::chrono::milliseconds(500);
+constexpr auto kProgressAnswer = std::chrono::seconds(2);
 constexpr auto kDoubleCtrlC = std::chrono::seconds(1);
 
 class Follower {
@@ -33,20 +37,25 @@ class Follower {
         options_(options),
         view_(world, options.style, [this](std::string_view text) {
           screen_mutex_.AssertHeld();  // whoever feeds the view holds it
+          WipeProgress();
           readable_ = readable_ && WriteAll(options_.fd, text);
         }) {}
 
   absl::StatusOr<Followed> Run() {
     std::thread events([this] { ReadEvents(); });
     std::thread logs([this] { ReadLogs(); });
+    std::thread progress([this] { WatchProgress(); });
     Followed result;
     result.end = Wait();
     events_canceller_.Cancel();
     logs_canceller_.Cancel();
+    left_.Notify();
     events.join();
     logs.join();
+    progress.join();
     {
       absl::MutexLock screen(&screen_mutex_);
+      WipeProgress();
       view_.Finish();
     }
     if (result.end == Followed::End::kDetached) return result;
@@ -105,6 +114,53 @@ class Follower {
     if (!status.ok()) Say("log lines can't be shown any more: " + ErrorText(status));
     absl::MutexLock lock(&mutex_);
     logs_done_ = true;
+  }
+
+  // How far the start of the ranks is, until they run.
+  void WatchProgress() {
+    ProgressDisplay display(options_.live);
+    while (!left_.WaitForNotificationWithTimeout(absl::FromChrono(kProgress))) {
+      const std::optional<Progress> progress = AskProgress();
+      if (!progress) continue;
+      const auto line = display.Next(*progress, std::chrono::steady_clock::now());
+      if (line && screen_mutex_.TryLock()) {
+        if (options_.live) {
+          DrawProgress(*line);
+        } else {
+          view_.Message(options_.style.Dim("muster: ") + *line);
+        }
+        screen_mutex_.Unlock();
+      }
+      if (progress->over) return;
+    }
+  }
+
+  // Nothing while the controller does not answer: the event stream says so.
+  std::optional<Progress> AskProgress() {
+    const auto stub = client_.Get();
+    if (!stub.ok()) return std::nullopt;
+    grpc::ClientContext job_context;
+    grpc::ClientContext nodes_context;
+    const auto deadline = std::chrono::system_clock::now() + kProgressAnswer;
+    job_context.set_deadline(deadline);
+    nodes_context.set_deadline(deadline);
+    v1::GetJobRequest request;
+    request.set_job(job_);
+    v1::GetJobResponse job;
+    if (!(*stub)->GetJob(&job_context, request, &job).ok()) return std::nullopt;
+    v1::ListNodesResponse nodes;
+    if (!(*stub)->ListNodes(&nodes_context, {}, &nodes).ok()) return std::nullopt;
+    return DescribeProgress(job.job(), nodes);
+  }
+
+  void DrawProgress(const std::string& line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(screen_mutex_) {
+    WipeProgress();
+    progress_shown_ = !line.empty();
+    if (progress_shown_) WriteAll(options_.fd, options_.style.Dim("muster: " + line));
+  }
+  void WipeProgress() ABSL_EXCLUSIVE_LOCKS_REQUIRED(screen_mutex_) {
+    if (progress_shown_) WriteAll(options_.fd, "\r\x1b[K");
+    progress_shown_ = false;
   }
 
   // Until both streams have ended, or the user leaves.
@@ -217,9 +273,11 @@ class Follower {
   bool stop_asked_ = false;  // main thread
   Canceller events_canceller_;
   Canceller logs_canceller_;
+  absl::Notification left_;
 
   absl::Mutex screen_mutex_;  // may be held while a slow reader makes us wait
-  bool readable_ ABSL_GUARDED_BY(screen_mutex_) = true;  // somebody reads what we write
+  bool readable_ ABSL_GUARDED_BY(screen_mutex_) = true;         // somebody reads what we write
+  bool progress_shown_ ABSL_GUARDED_BY(screen_mutex_) = false;  // under the cursor
   LogView view_ ABSL_GUARDED_BY(screen_mutex_);
 
   absl::Mutex mutex_;

@@ -136,6 +136,7 @@ std::string NodeListJson(const v1::ListNodesResponse& nodes) {
                    {"devices", devices},
                    {"state_dir", facts.state_dir()},
                    {"pid", facts.pid()},
+                   {"certificate_ends", facts.certificate_ends_s()},
                    {"jobs", Words(node.job_ids())},
                    {"checked", checked},
                    {"error", ToValidUtf8(node.error())}});

@@ -11,6 +11,7 @@
 #include "common/suggest.h"
 #include "controller/cli/flags.h"
 #include "controller/cli/options.h"
+#include "controller/cli/output.h"
 #include "controller/nodes/transport.h"
 #include "controller/preflight/checks.h"
 
@@ -122,6 +123,15 @@ void AddJobFlags(CLI::App* app, JobFlags* flags) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group(job);
+  app->add_option("--env-file", overrides->env_files,
+                  "A file of NAME=VALUE lines for the ranks, over the recipe (repeatable)")
+      ->type_name("FILE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group(job);
+  ParsedOption(app, "--bind-to", &overrides->bind_to, ParseText, "numa|none",
+               "CPUs of a rank: those of its device's NUMA node (default), or all")
+      ->group(job);
   app->add_option("--flag", flags->flags, "A flag of muster-train over the recipe's (repeatable)")
       ->type_name("NAME[=V]")
       ->expected(1)
@@ -157,7 +167,8 @@ absl::StatusOr<v1::JobSpec> MakeJobSpec(const JobFlags& flags, const Invocation&
   }
   plan::Overrides overrides = flags.overrides;
   overrides.command = invocation.command;
-  const plan::Surroundings surroundings = plan::Surroundings::Real(BinDir());
+  plan::Surroundings surroundings = plan::Surroundings::Real(BinDir());
+  surroundings.note = [](const std::string& text) { PrintError("environment: " + text); };
   MUSTER_ASSIGN_OR_RETURN(v1::JobSpec spec,
                           flags.recipe.empty()
                               ? plan::BuildJobSpec(nullptr, overrides, surroundings)

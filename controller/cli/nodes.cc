@@ -4,6 +4,9 @@
 #include <memory>
 
 #include "common/clock.h"
+#include "common/tls/credentials.h"
+#include "controller/certs/folder.h"
+#include "controller/cli/cert_list.h"
 #include "controller/cli/check_view.h"
 #include "controller/cli/client.h"
 #include "controller/cli/command.h"
@@ -41,6 +44,23 @@ std::string NodeTable(const v1::ListNodesResponse& nodes, const Style& style) {
   return table.Render(style);
 }
 
+// Direct connections stop on the day a certificate ends, the controller's or a node's.
+void WarnOfCertificates(const v1::ListNodesResponse& nodes) {
+  const int64_t now_s = Clock::Real().RealtimeNs() / 1'000'000'000;
+  const auto warn = [now_s](const std::string& whose, int64_t ends_s, const std::string& fix) {
+    const std::string warning = CertificateWarning(whose, ends_s, now_s);
+    if (!warning.empty()) PrintError("warning: " + warning + ": " + fix);
+  };
+  bool direct = false;
+  for (const v1::Node& node : nodes.nodes()) {
+    direct = direct || node.transport().starts_with("direct");
+    warn(node.host(), node.facts().certificate_ends_s(), "muster cert rotate " + node.host());
+  }
+  if (!direct) return;
+  const auto own = tls::Credentials(certs::DefaultFolder(), tls::Role::kController).Get();
+  if (own.ok()) warn("controller", (*own)->own.not_after_s, "muster cert rotate --controller");
+}
+
 int Run(bool json) {
   Client client(ConnectIfUsed(StateDir()));
   auto nodes =
@@ -53,6 +73,7 @@ int Run(bool json) {
     PrintError("no nodes: the controller has no job");
   } else {
     WriteAll(1, NodeTable(*nodes, Style::For(1)));
+    WarnOfCertificates(*nodes);
   }
   return kExitOk;
 }

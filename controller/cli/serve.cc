@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "controller/api/connect.h"
+#include "controller/api/state_dir.h"
 #include "controller/cli/background.h"
 #include "controller/cli/client.h"
 #include "controller/cli/command.h"
@@ -65,7 +66,8 @@ int Stop(const std::string& state_dir, bool force) {
       client.Call<v1::ShutdownRequest, v1::ShutdownResponse>(&Client::Stub::Shutdown, request);
   if (!response.ok()) return Report(response.status());
   const auto deadline = std::chrono::steady_clock::now() + kEndTimeout;
-  while (api::Connect(state_dir).ok()) {
+  // First its socket goes, at the end the process and with it the lock.
+  while (api::Connect(state_dir).ok() || !api::StateLock::Acquire(state_dir).ok()) {
     if (std::chrono::steady_clock::now() > deadline) {
       return Report(absl::DeadlineExceededError("the controller does not end; see " + state_dir +
                                                 "/controller.log"));

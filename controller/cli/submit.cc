@@ -171,6 +171,7 @@ int Run(const SubmitFlags& flags, const Invocation& invocation) {
   options.fd = flags.json ? STDERR_FILENO : STDOUT_FILENO;
   options.style = Style::For(options.fd);
   options.ask = isatty(STDIN_FILENO) == 1 && isatty(options.fd) == 1;
+  options.live = isatty(options.fd) == 1;
   PrintSubmitted(*submitted, options.fd, options.style);
   if (flags.detach) return Detached(client, flags, submitted->job_id(), options.fd);
   const auto followed = Follow(client, signals, submitted->job_id(),

@@ -50,6 +50,14 @@ absl::Status ConnectError(int error) {
   return absl::UnavailableError(error == ECONNREFUSED ? "connection refused" : strerror(error));
 }
 
+absl::Status Hint(const absl::Status& why, const std::string& address, uint32_t port) {
+  if (!absl::IsUnavailable(why)) return why;
+  const bool v6 = address.find(':') != std::string::npos;
+  return absl::UnavailableError(std::string(why.message()) +
+                                ": is musterd running there? start it with: musterd --listen " +
+                                (v6 ? "[" + address + "]" : address) + ":" + std::to_string(port));
+}
+
 absl::Status WaitConnected(int fd, std::chrono::milliseconds timeout, const StopSignal& stop) {
   pollfd fds[2] = {{.fd = fd, .events = POLLOUT, .revents = 0},
                    {.fd = stop.fd(), .events = POLLIN, .revents = 0}};
@@ -68,14 +76,19 @@ absl::Status WaitConnected(int fd, std::chrono::milliseconds timeout, const Stop
 
 // Another user of this machine could listen where our worker should: it would get the jobs and
 // their secrets. Only loopback addresses come here, so both ends are in this machine's table.
-absl::Status CheckPeer(int fd, const Address& target) {
+absl::Status CheckPeer(int fd) {
   sockaddr_storage local{};
+  sockaddr_storage remote{};
   socklen_t size = sizeof local;
   if (getsockname(fd, reinterpret_cast<sockaddr*>(&local), &size) != 0) {
     return PosixError("getsockname");
   }
+  size = sizeof remote;
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&remote), &size) != 0) {
+    return absl::UnavailableError("the listener is gone");
+  }
   const std::optional<TcpEnd> here = ToTcpEnd(local);
-  const std::optional<TcpEnd> there = ToTcpEnd(target.storage);
+  const std::optional<TcpEnd> there = ToTcpEnd(remote);
   if (!here || !there) return absl::InternalError("not an IP connection");
   const std::vector<TcpEntry> table = ReadTcpTable();
   // The peer's end has an owner once it has been accepted; until then the listener's counts.
@@ -100,10 +113,17 @@ absl::StatusOr<UniqueFd> DialTcp(const std::string& address, uint32_t port,
     return PosixError("TCP_NODELAY");
   }
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&target.storage), target.size) != 0) {
-    if (errno != EINPROGRESS) return ConnectError(errno);
-    MUSTER_RETURN_IF_ERROR(WaitConnected(fd.get(), timeout, stop));
+    const absl::Status connected =
+        errno == EINPROGRESS ? WaitConnected(fd.get(), timeout, stop) : ConnectError(errno);
+    if (!connected.ok()) return Hint(connected, address, port);
   }
-  MUSTER_RETURN_IF_ERROR(CheckPeer(fd.get(), target));
+  return fd;
+}
+
+absl::StatusOr<UniqueFd> DialOwnTcp(const std::string& address, uint32_t port,
+                                    std::chrono::milliseconds timeout, const StopSignal& stop) {
+  MUSTER_ASSIGN_OR_RETURN(UniqueFd fd, DialTcp(address, port, timeout, stop));
+  MUSTER_RETURN_IF_ERROR(CheckPeer(fd.get()));
   return fd;
 }
 

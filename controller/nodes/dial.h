@@ -11,11 +11,15 @@
 
 namespace muster::nodes {
 
-// A TCP connection to a numeric loopback address; non-blocking, close-on-exec, without Nagle's
-// delay. Unavailable when another user than ours or root listens there.
+// A TCP connection to a numeric address; non-blocking, close-on-exec, without Nagle's delay.
 // DeadlineExceeded after `timeout`, Cancelled when `stop` is set; else the system's reason. Any
 // thread.
 absl::StatusOr<UniqueFd> DialTcp(const std::string& address, uint32_t port,
                                  std::chrono::milliseconds timeout, const StopSignal& stop);
+
+// The same to a loopback address, for plaintext. Unavailable when another user than ours or root
+// listens there.
+absl::StatusOr<UniqueFd> DialOwnTcp(const std::string& address, uint32_t port,
+                                    std::chrono::milliseconds timeout, const StopSignal& stop);
 
 }  // namespace muster::nodes

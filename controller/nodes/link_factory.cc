@@ -1,5 +1,7 @@
 #include "controller/nodes/link_factory.h"
 
+#include <absl/base/thread_annotations.h>
+#include <absl/synchronization/mutex.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +16,7 @@
 #include "controller/nodes/dial.h"
 #include "controller/nodes/dial_command.h"
 #include "controller/nodes/dial_gate.h"
+#include "controller/nodes/dial_tls.h"
 #include "controller/nodes/reach_worker.h"
 #include "controller/nodes/remote_command.h"
 #include "controller/nodes/ssh/dial_ssh.h"
@@ -57,9 +60,31 @@ class LinkFactoryImpl : public LinkFactory {
   absl::StatusOr<std::unique_ptr<NodeLink>> Make(const v1::Host& host,
                                                  const std::string& default_transport,
                                                  LinkListener& listener, LogSink& sink) override {
+    MUSTER_ASSIGN_OR_RETURN(Way way,
+                            FindWay(host, default_transport,
+                                    [&listener, name = host.host()] { listener.OnPush(name); }));
+    return std::make_unique<StreamLink>(way.endpoint.host, way.endpoint.Describe(), way.place,
+                                        options_, std::move(way.dialer), listener, sink);
+  }
+
+  absl::StatusOr<Dialer> MakeDialer(const v1::Host& host, const std::string& default_transport) {
+    MUSTER_ASSIGN_OR_RETURN(Way way, FindWay(host, default_transport, [] {}));
+    return std::move(way.dialer);
+  }
+
+ private:
+  struct Way {
+    Endpoint endpoint;
+    std::string place;  // begins what is said of failures
+    Dialer dialer;
+  };
+
+  // `on_push`: the worker is being pushed to the host.
+  absl::StatusOr<Way> FindWay(const v1::Host& host, const std::string& default_transport,
+                              std::function<void()> on_push) {
     MUSTER_ASSIGN_OR_RETURN(const Endpoint endpoint, ResolveEndpoint(host, default_transport));
     std::string place = endpoint.Describe();
-    StreamLink::Dialer dialer;
+    Dialer dialer;
     switch (endpoint.kind) {
       case Endpoint::Kind::kLocal:
         dialer = LocalDialer(endpoint.host);
@@ -70,34 +95,32 @@ class LinkFactoryImpl : public LinkFactory {
         place = endpoint.HostPort();
         break;
       case Endpoint::Kind::kSsh: {
-        auto made = SshDialer(endpoint, host, listener);
+        auto made = SshDialer(endpoint, host, std::move(on_push));
         if (!made.ok()) return Annotate(made.status(), place);
         dialer = *std::move(made);
         break;
       }
       case Endpoint::Kind::kOpenssh:
         dialer = CommandDialer(endpoint.host, OpensshWords(endpoint.words, host, SshTimeout()),
-                               listener);
+                               std::move(on_push));
         break;
       case Endpoint::Kind::kCommand: {
         auto words = FillTemplate(endpoint.words, host);
         if (!words.ok()) return Annotate(words.status(), place);
-        dialer = CommandDialer(endpoint.host, *std::move(words), listener);
+        dialer = CommandDialer(endpoint.host, *std::move(words), std::move(on_push));
         break;
       }
     }
-    return std::make_unique<StreamLink>(endpoint.host, endpoint.Describe(), place, options_,
-                                        std::move(dialer), listener, sink);
+    return Way{endpoint, std::move(place), std::move(dialer)};
   }
 
- private:
   // ssh gives up before anybody who waits for it, so that it can say why.
   int SshTimeout() const {
     const auto limit = std::chrono::duration_cast<std::chrono::seconds>(options_.command_timeout);
     return static_cast<int>(std::clamp<int64_t>(limit.count() / 2, 1, kMostSshTimeout));
   }
 
-  StreamLink::Dialer LocalDialer(const std::string& host) const {
+  Dialer LocalDialer(const std::string& host) const {
     const LocalDaemon daemon = {.name = NodeName(host),
                                 .state_dir = options_.state_parent + "/" + NodeName(host),
                                 .program = options_.musterd,
@@ -108,32 +131,41 @@ class LinkFactoryImpl : public LinkFactory {
     };
   }
 
-  StreamLink::Dialer DirectDialer(const Endpoint& endpoint) const {
-    return [timeout = options_.connect_timeout, endpoint](const StopSignal& stop) {
-      absl::StatusOr<UniqueFd> fd = DialTcp(endpoint.address, endpoint.port, timeout, stop);
-      if (!absl::IsUnavailable(fd.status())) return Bare(std::move(fd));
-      return absl::StatusOr<Connection>(absl::UnavailableError(
-          std::string(fd.status().message()) +
-          ": is musterd running there? start it with: musterd --listen " + endpoint.HostPort()));
+  Dialer DirectDialer(const Endpoint& endpoint) {
+    absl::MutexLock lock(&mutex_);
+    if (endpoint.tls && !pump_) {
+      pump_ = std::make_shared<tls::Pump>(tls::Pump::Limits{});
+      credentials_ = std::make_shared<tls::Credentials>(options_.tls_dir, tls::Role::kController);
+    }
+    return [timeout = options_.connect_timeout, endpoint, pump = pump_,
+            credentials = credentials_](const StopSignal& stop) -> absl::StatusOr<Connection> {
+      if (endpoint.tls) {
+        return DialTls({.host = endpoint.host,
+                        .address = endpoint.address,
+                        .port = endpoint.port,
+                        .timeout = timeout},
+                       *pump, credentials, stop);
+      }
+      return Bare(DialOwnTcp(endpoint.address, endpoint.port, timeout, stop));
     };
   }
 
-  ReachOptions Reach(const std::string& host, LinkListener& listener) const {
+  ReachOptions Reach(const std::string& host, std::function<void()> on_push) const {
     return {.timeout = options_.command_timeout,
             .name = NodeName(host),
             .programs = programs_,
-            .on_push = [&listener, host] { listener.OnPush(host); }};
+            .on_push = std::move(on_push)};
   }
 
-  absl::StatusOr<StreamLink::Dialer> SshDialer(const Endpoint& endpoint, const v1::Host& host,
-                                               LinkListener& listener) const {
+  absl::StatusOr<Dialer> SshDialer(const Endpoint& endpoint, const v1::Host& host,
+                                   std::function<void()> on_push) const {
     ssh::SshDial dial = {
         .request = {}, .command = RemoteLine(), .timeout = options_.command_timeout};
     MUSTER_ASSIGN_OR_RETURN(dial.request, ssh::ParseSshWords(endpoint.words));
     dial.request.host = host.host();
     if (host.has_user()) dial.request.user = host.user();
     if (host.has_port()) dial.request.port = static_cast<uint16_t>(host.port());
-    return [dial = std::move(dial), reach = Reach(endpoint.host, listener), gate = gate_,
+    return [dial = std::move(dial), reach = Reach(endpoint.host, std::move(on_push)), gate = gate_,
             bastions = bastions_](const StopSignal& stop) -> absl::StatusOr<Connection> {
       const DialGate::Place place = gate->Enter(stop);
       if (!place) return absl::CancelledError("closed");
@@ -142,9 +174,9 @@ class LinkFactoryImpl : public LinkFactory {
     };
   }
 
-  StreamLink::Dialer CommandDialer(const std::string& host, std::vector<std::string> words,
-                                   LinkListener& listener) const {
-    const ReachOptions reach = Reach(host, listener);
+  Dialer CommandDialer(const std::string& host, std::vector<std::string> words,
+                       std::function<void()> on_push) const {
+    const ReachOptions reach = Reach(host, std::move(on_push));
     return [words = std::move(words), reach,
             gate = gate_](const StopSignal& stop) -> absl::StatusOr<Connection> {
       const DialGate::Place place = gate->Enter(stop);
@@ -157,12 +189,21 @@ class LinkFactoryImpl : public LinkFactory {
   const std::shared_ptr<DialGate> gate_;
   std::shared_ptr<WorkerPrograms> programs_;
   const std::shared_ptr<ssh::Bastions> bastions_ = std::make_shared<ssh::Bastions>();
+  // Of direct links with TLS, made with the first one.
+  absl::Mutex mutex_;
+  std::shared_ptr<tls::Pump> pump_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<tls::Credentials> credentials_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
 
 std::unique_ptr<LinkFactory> MakeLinkFactory(const LinkOptions& options) {
   return std::make_unique<LinkFactoryImpl>(options);
+}
+
+absl::StatusOr<Dialer> MakeDialer(const LinkOptions& options, const v1::Host& host,
+                                  const std::string& default_transport) {
+  return LinkFactoryImpl(options).MakeDialer(host, default_transport);
 }
 
 }  // namespace muster::nodes

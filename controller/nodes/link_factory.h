@@ -1,10 +1,13 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
+#include "controller/nodes/connection.h"
 #include "controller/nodes/node_link.h"
+#include "controller/nodes/stop_signal.h"
 
 namespace muster::nodes {
 
@@ -12,6 +15,7 @@ struct LinkOptions {
   std::string controller_id;  // ControllerHello.controller_id
   std::string musterd;        // worker program; empty: `musterd` beside this program. Behind ssh
                               // it is looked for at the same path, then in PATH
+  std::string tls_dir;        // this controller's certificates for direct links (docs/security.md)
   std::string state_parent;   // folder of the nodes' state folders; empty: $MUSTER_STATE or
                               // /var/tmp/muster-<uid>
   std::chrono::milliseconds connect_timeout{
@@ -30,9 +34,15 @@ struct LinkOptions {
 };
 
 // Links by transport: local (a musterd of this machine over its Unix socket, started when none
-// runs), direct (gRPC to a musterd that listens on a loopback address), ssh
-// (libssh, in this process), openssh and command (a
-// program's stdin and stdout, with `musterd bridge` on the other side). Immutable; any thread.
+// runs), direct (gRPC to a musterd that listens, by mutual TLS except on loopback addresses), ssh
+// (libssh, in this process), openssh and command (a program's stdin and stdout, with `musterd
+// bridge` on the other side). Immutable; any thread. Outlives its links.
 std::unique_ptr<LinkFactory> MakeLinkFactory(const LinkOptions& options);
+
+// How such a link would reach the host, for one connection. InvalidArgument as LinkFactory::Make.
+// The dialer may be called from any thread.
+using Dialer = std::function<absl::StatusOr<Connection>(const StopSignal& stop)>;
+absl::StatusOr<Dialer> MakeDialer(const LinkOptions& options, const v1::Host& host,
+                                  const std::string& default_transport);
 
 }  // namespace muster::nodes

@@ -38,14 +38,9 @@ absl::StatusOr<Endpoint> Direct(const v1::Host& host) {
   endpoint.host = host.host();
   endpoint.address = LoopbackAddress(host.host());
   if (endpoint.address.empty() && host.has_addr()) endpoint.address = LoopbackAddress(host.addr());
+  endpoint.tls = endpoint.address.empty();
+  if (endpoint.tls) endpoint.address = host.has_addr() ? host.addr() : host.host();
   endpoint.port = host.has_worker_port() ? host.worker_port() : kDefaultWorkerPort;
-  if (endpoint.address.empty()) {
-    return absl::InvalidArgumentError(
-        Place(host) +
-        ": transport=direct without TLS is only allowed on loopback addresses "
-        "(127.0.0.0/8, ::1), because anybody on the network could run commands through it; this "
-        "version has no TLS yet");
-  }
   if (endpoint.port == 0 || endpoint.port > 65535) {
     return absl::InvalidArgumentError(
         Place(host) + ": worker_port=" + std::to_string(endpoint.port) + " is not in 1 to 65535");

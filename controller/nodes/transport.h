@@ -32,8 +32,9 @@ struct Endpoint {
   enum class Kind { kLocal, kDirect, kSsh, kOpenssh, kCommand };
   Kind kind = Kind::kLocal;
   std::string host;                // as in the inventory
-  std::string address;             // kDirect: a numeric loopback address
+  std::string address;             // kDirect: numeric, or a name
   uint32_t port = 0;               // kDirect
+  bool tls = false;                // kDirect: needed everywhere but on loopback addresses
   std::vector<std::string> words;  // kSsh, kOpenssh, kCommand: of the transport
 
   // "local", "direct 127.0.0.2:7465", "direct [::1]:7465", "ssh node1", "openssh node1",

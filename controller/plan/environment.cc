@@ -52,18 +52,14 @@ bool AnyGpusList(const v1::Inventory& inventory) {
 
 absl::Status CheckVariable(const v1::EnvVar& variable, std::string_view table, bool gpus_list) {
   const std::string& name = variable.name();
-  const auto allowed = [](char c) {
-    return c != '=' && absl::ascii_isgraph(static_cast<unsigned char>(c));
-  };
-  if (name.empty() || !std::all_of(name.begin(), name.end(), allowed) ||
-      absl::ascii_isdigit(static_cast<unsigned char>(name[0]))) {
+  if (!IsVariableName(name)) {
     return absl::InvalidArgumentError(
         fmt::format("{} '{}': not a name for an environment variable", table, name));
   }
   if (variable.value().find('\0') != std::string::npos) {
     return absl::InvalidArgumentError(fmt::format("{} {}: the value has a NUL byte", table, name));
   }
-  if (IsIn(name, kContract) || name.starts_with(kOwnPrefix)) {
+  if (IsSetByMuster(name)) {
     return absl::InvalidArgumentError(
         fmt::format("{} {}: set by muster for each rank, a job may not change it", table, name));
   }
@@ -154,6 +150,18 @@ void AddCoordinates(const v1::Plan& plan, const v1::RankPlan& me, const v1::Node
 }
 
 }  // namespace
+
+bool IsVariableName(std::string_view name) {
+  const auto allowed = [](char c) {
+    return c != '=' && absl::ascii_isgraph(static_cast<unsigned char>(c));
+  };
+  return !name.empty() && std::all_of(name.begin(), name.end(), allowed) &&
+         !absl::ascii_isdigit(static_cast<unsigned char>(name[0]));
+}
+
+bool IsSetByMuster(std::string_view name) {
+  return IsIn(name, kContract) || name.starts_with(kOwnPrefix);
+}
 
 absl::Status CheckEnvironment(const v1::JobSpec& spec) {
   const bool gpus_list = AnyGpusList(spec.inventory());

@@ -2,6 +2,7 @@
 
 #include <absl/status/status.h>
 
+#include <string_view>
 #include <vector>
 
 #include "controller/plan/planner.h"
@@ -13,6 +14,11 @@
 namespace muster::plan {
 
 struct Launch;
+
+// Can a process have it, and does it look like a name?
+bool IsVariableName(std::string_view name);
+// Part of the contract, or ours by its prefix: a job may not set it.
+bool IsSetByMuster(std::string_view name);
 
 // The job's [env] and secrets: names that a shell can use, no name twice, none that the contract
 // sets.

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "common/status.h"
+#include "common/suggest.h"
+#include "controller/plan/env_file.h"
 #include "controller/plan/recipe.h"
 #include "controller/plan/secrets.h"
 
@@ -83,6 +85,61 @@ absl::Status ApplyEnv(const Overrides& overrides, const Surroundings& surroundin
   return absl::OkStatus();
 }
 
+void SetAll(const EnvFileResult& file, const Recipe* recipe, const Surroundings& surroundings,
+            v1::JobSpec& out) {
+  const auto is_secret = [recipe](const std::string& name) {
+    return recipe != nullptr &&
+           std::any_of(recipe->secrets.begin(), recipe->secrets.end(),
+                       [&name](const SecretSource& secret) { return secret.name == name; });
+  };
+  for (const v1::EnvVar& variable : file.variables) {
+    if (!is_secret(variable.name())) SetVariable(variable.name(), variable.value(), out);
+  }
+  if (!surroundings.note || file.variables.empty()) return;
+  surroundings.note(fmt::format("{} variable{} of {}", file.variables.size(),
+                                file.variables.size() == 1 ? "" : "s", file.path));
+}
+
+// Files, the recipe, more files, the command line: each over the one before.
+absl::Status SetEnvironment(const Recipe* recipe, const Overrides& overrides,
+                            const Surroundings& surroundings, v1::JobSpec& out) {
+  MUSTER_ASSIGN_OR_RETURN(const auto own, ReadOwnEnvFiles(out.working_dir(), surroundings));
+  for (const EnvFileResult& file : own) SetAll(file, recipe, surroundings, out);
+  if (recipe != nullptr) {
+    for (const v1::EnvVar& variable : recipe->env) {
+      SetVariable(variable.name(), variable.value(), out);
+    }
+  }
+  for (const std::string& path : overrides.env_files) {
+    const auto file = ReadEnvFile(path, surroundings);
+    if (!file.ok()) return Annotate(file.status(), "--env-file");
+    SetAll(*file, recipe, surroundings, out);
+  }
+  return ApplyEnv(overrides, surroundings, out);
+}
+
+// Variables that are secrets by their names are kept as such, wherever they came from.
+void HideSecrets(v1::JobSpec& out) {
+  auto& env = *out.mutable_env();
+  for (const v1::EnvVar& variable : env) {
+    if (IsSecretName(variable.name())) *out.add_secrets() = variable;
+  }
+  env.erase(std::remove_if(env.begin(), env.end(),
+                           [](const v1::EnvVar& v) { return IsSecretName(v.name()); }),
+            env.end());
+}
+
+absl::Status SetBinding(const Recipe* recipe, const Overrides& overrides, v1::JobSpec& out) {
+  static const std::vector<std::string> kBindings = {"numa", "none"};
+  const std::string word = overrides.bind_to.value_or(recipe == nullptr ? "" : recipe->bind_to);
+  if (!word.empty() && std::find(kBindings.begin(), kBindings.end(), word) == kBindings.end()) {
+    return absl::InvalidArgumentError(
+        fmt::format("bind-to '{}': numa or none{}", word, DidYouMean(word, kBindings)));
+  }
+  out.set_bind_to(word);
+  return absl::OkStatus();
+}
+
 std::string Absolute(const std::string& path, const std::string& base) {
   if (path.empty()) return base;
   return path[0] == '/' ? path : base + "/" + path;
@@ -99,7 +156,6 @@ void ApplyRecipe(const Recipe& recipe, v1::JobSpec& out) {
   out.set_name(recipe.name);
   *out.mutable_parallel() = recipe.parallel;
   out.mutable_flags()->Assign(recipe.flags.begin(), recipe.flags.end());
-  out.mutable_env()->Assign(recipe.env.begin(), recipe.env.end());
   out.mutable_skip_checks()->Assign(recipe.skip_checks.begin(), recipe.skip_checks.end());
   out.mutable_command()->Assign(recipe.command.begin(), recipe.command.end());
 }
@@ -147,11 +203,12 @@ absl::StatusOr<v1::JobSpec> BuildJobSpec(const Recipe* recipe, const Overrides& 
                           recipe->source));
   }
   out.set_command(0, FindProgram(out.command(0), surroundings));
-  MUSTER_RETURN_IF_ERROR(ApplyEnv(overrides, surroundings, out));
+  MUSTER_RETURN_IF_ERROR(SetBinding(recipe, overrides, out));
 
   const std::string recipe_dir = recipe == nullptr ? "" : recipe->working_dir;
   out.set_working_dir(
       Absolute(overrides.working_dir.value_or(recipe_dir), surroundings.working_dir));
+  MUSTER_RETURN_IF_ERROR(SetEnvironment(recipe, overrides, surroundings, out));
   if (recipe != nullptr && recipe->grace) SetGrace(*recipe->grace, out);
   if (overrides.grace) {
     const absl::StatusOr<absl::Duration> grace = ParseGrace(*overrides.grace);
@@ -163,7 +220,10 @@ absl::StatusOr<v1::JobSpec> BuildJobSpec(const Recipe* recipe, const Overrides& 
                             ResolveSecrets(*recipe, surroundings));
     out.mutable_secrets()->Assign(secrets.begin(), secrets.end());
     MUSTER_RETURN_IF_ERROR(CheckNotExposed(out));
-    out.set_recipe(MaskSecrets(recipe->text, secrets));
+  }
+  HideSecrets(out);
+  if (recipe != nullptr) {
+    out.set_recipe(MaskSecrets(recipe->text, {out.secrets().begin(), out.secrets().end()}));
   }
   return out;
 }

@@ -20,6 +20,7 @@ void ReadJob(const TomlEntry& entry, Recipe& out, Complaints& complaints) {
   out.name = job.String("name");
   out.command = job.Strings("command");
   out.working_dir = job.String("working_dir");
+  out.bind_to = job.String("bind_to");
   const TomlEntry* name = job.Find("name");
   const TomlEntry* grace = job.Find("grace");
   job.Finish();

@@ -132,7 +132,9 @@ absl::StatusOr<v1::RankSpec> MakeRankSpec(const v1::JobSpec& spec, const v1::Pla
   }
   v1::RankSpec out;
   out.set_rank(rank);
-  out.set_local_rank(plan.ranks(static_cast<int>(rank)).local_rank());
+  const v1::RankPlan& place = plan.ranks(static_cast<int>(rank));
+  out.set_local_rank(place.local_rank());
+  if (place.has_device() && spec.bind_to() != "none") out.set_numa_device(place.device());
   const TemplateValues values = ValuesFor(plan, rank, launch);
   for (const std::string& word : plan.argv()) out.add_argv(FillTemplates(word, values));
   for (v1::EnvVar& variable : RankEnvironment(spec, plan, rank, launch)) {

@@ -37,6 +37,7 @@ struct Recipe {
   std::vector<v1::EnvVar> env;
   std::vector<SecretSource> secrets;
   std::vector<std::string> skip_checks;
+  std::string bind_to;  // empty: not given
 };
 
 // Pure. InvalidArgument: one "source:line:column: message" a line, in file order, at most 20.
@@ -50,6 +51,8 @@ struct Overrides {
   std::optional<uint32_t> nnodes, nproc_per_node;
   std::optional<std::string> grace;  // "30", "30s", "2m"
   std::optional<std::string> working_dir;
+  std::optional<std::string> bind_to;  // "numa", "none"
+  std::vector<std::string> env_files;  // paths, in order; over the recipe, below `env`
   std::vector<std::string> env;  // NAME=VALUE, or NAME to take it from the submitter's environment
   std::vector<std::string> command;  // after `--`; replaces the recipe's
 };
@@ -62,6 +65,8 @@ struct Surroundings {
   std::function<std::optional<std::string>(const std::string& name)> get_env;
   std::function<absl::StatusOr<std::string>(const std::string& path)> read_file;
   std::function<bool(const std::string& path)> is_executable;
+  // What the submitter should know of what was found around; may be empty.
+  std::function<void(const std::string& text)> note;
 
   static Surroundings Real(std::string bin_dir);
 };

@@ -1,8 +1,10 @@
 #include "controller/plan/secrets.h"
 
+#include <absl/strings/ascii.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "common/status.h"
 
@@ -88,6 +90,15 @@ absl::Status CheckNotExposed(const v1::JobSpec& spec) {
     }
   }
   return absl::OkStatus();
+}
+
+bool IsSecretName(std::string_view name) {
+  constexpr std::array<std::string_view, 9> kEndings = {"API_KEY",     "ACCESS_KEY", "SECRET_KEY",
+                                                        "PRIVATE_KEY", "_TOKEN",     "SECRET",
+                                                        "PASSWORD",    "PASSWD",     "CREDENTIALS"};
+  const std::string upper = absl::AsciiStrToUpper({name.data(), name.size()});
+  return std::any_of(kEndings.begin(), kEndings.end(),
+                     [&upper](std::string_view ending) { return upper.ends_with(ending); });
 }
 
 std::string MaskSecrets(std::string text, const std::vector<v1::EnvVar>& secrets) {

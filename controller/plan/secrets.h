@@ -3,6 +3,7 @@
 #include <absl/status/statusor.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "controller/plan/recipe.h"
@@ -21,6 +22,9 @@ absl::StatusOr<std::vector<v1::EnvVar>> ResolveSecrets(const Recipe& recipe,
 // can read it. Names the secret and the place. Values shorter than eight bytes are not looked for:
 // they would turn up by chance.
 absl::Status CheckNotExposed(const v1::JobSpec& spec);
+
+// Whether a variable holds a secret by what it is called: WANDB_API_KEY, HF_TOKEN, PGPASSWORD.
+bool IsSecretName(std::string_view name);
 
 // `text` with each secret's value, where it should not be, replaced by "****". Values shorter than
 // four bytes are left: they would turn up by chance.

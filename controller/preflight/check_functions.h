@@ -19,6 +19,7 @@ void CheckConnect(const Nodes& nodes, const Options& options, Findings& out);
 void CheckMachine(const Nodes& nodes, const Options& options, Findings& out);
 // check_system.cc
 void CheckVersion(const Nodes& nodes, const Options& options, Findings& out);
+void CheckCertificate(const Nodes& nodes, const Options& options, Findings& out);
 void CheckClock(const Nodes& nodes, const Options& options, Findings& out);
 void CheckDisk(const Nodes& nodes, const Options& options, Findings& out);
 void CheckShm(const Nodes& nodes, const Options& options, Findings& out);

@@ -17,6 +17,8 @@ constexpr uint64_t kSmallShm = kGiB;       // NCCL and data loaders live there; 
 constexpr uint64_t kEnoughMemlock = kGiB;  // pinned buffers of one rank
 constexpr uint64_t kFewFiles = 4096;
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
+constexpr int64_t kDayS = 86'400;
+constexpr int64_t kCertificateWarningS = 14 * kDayS;
 constexpr int64_t kMaxClockOffsetNs = 2'000'000'000;
 
 size_t ActivePorts(const v1::ProbeResult& probe) {
@@ -66,6 +68,22 @@ void CheckVersion(const Nodes& nodes, const Options& options, Findings& out) {
                    absl::StrCat("musterd is version ", node.hello.version(), ", the controller is ",
                                 options.controller_version),
                    "", absl::StrCat("restart musterd on ", node.host, " from the same build")});
+  }
+}
+
+void CheckCertificate(const Nodes& nodes, const Options&, Findings& out) {
+  for (const auto& node : nodes) {
+    const int64_t ends_s = node.hello.certificate_ends_s();
+    if (!node.absent.empty() || ends_s == 0) continue;
+    const int64_t left_s = ends_s - node.probe.realtime_ns() / 1'000'000'000;
+    if (left_s >= kCertificateWarningS) continue;
+    const std::string value =
+        left_s < 0 ? absl::StrCat("its certificate for direct connections has expired ",
+                                  -left_s / kDayS, " days ago")
+                   : absl::StrCat("its certificate for direct connections ends in ", left_s / kDayS,
+                                  " days");
+    out.push_back({"certificate", Severity::kWarning, node.host, value, "",
+                   absl::StrCat("muster cert rotate ", node.host)});
   }
 }
 

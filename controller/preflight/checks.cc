@@ -21,6 +21,7 @@ struct NamedCheck {
 constexpr NamedCheck kChecks[] = {
     {"machine", CheckMachine},
     {"version", CheckVersion},
+    {"certificate", CheckCertificate},
     {"network", CheckNetwork},
     {"interface", CheckInterface},
     {"port", CheckPort},

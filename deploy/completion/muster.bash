@@ -14,7 +14,7 @@ _muster() {
     if [[ -z $command && $word != -* ]]; then command=$word; fi
   done
   case $command in
-    '') _muster_words 'submit plan check hosts ps logs stop stage bundle nodes serve version completion --help --version' ;;
+    '') _muster_words 'submit plan check hosts ps logs stop stage bundle nodes serve cert version completion --help --version' ;;
     submit)
       case $prev in
         --hostfile) _muster_files -f; return ;;
@@ -33,6 +33,8 @@ _muster() {
         --num-microbatches) :; return ;;
         --name) :; return ;;
         --env) :; return ;;
+        --env-file) _muster_files -f; return ;;
+        --bind-to) _muster_words 'numa none'; return ;;
         --flag) :; return ;;
         --grace) :; return ;;
         --workdir) _muster_files -d; return ;;
@@ -43,7 +45,7 @@ _muster() {
         --stage) _muster_files -d; return ;;
       esac
       if [[ $cur == -* ]]; then
-        _muster_words '--help --hostfile --host --include --exclude --nnodes --nproc-per-node --transport --tp --pp --cp --vp --micro-batch --global-batch --num-microbatches --name --env --flag --grace --workdir --output --skip --port-range --check-timeout --stage --detach --json'
+        _muster_words '--help --hostfile --host --include --exclude --nnodes --nproc-per-node --transport --tp --pp --cp --vp --micro-batch --global-batch --num-microbatches --name --env --env-file --bind-to --flag --grace --workdir --output --skip --port-range --check-timeout --stage --detach --json'
       else
         _muster_files -f
       fi ;;
@@ -65,6 +67,8 @@ _muster() {
         --num-microbatches) :; return ;;
         --name) :; return ;;
         --env) :; return ;;
+        --env-file) _muster_files -f; return ;;
+        --bind-to) _muster_words 'numa none'; return ;;
         --flag) :; return ;;
         --grace) :; return ;;
         --workdir) _muster_files -d; return ;;
@@ -79,7 +83,7 @@ _muster() {
         --master-port) :; return ;;
       esac
       if [[ $cur == -* ]]; then
-        _muster_words '--help --hostfile --host --include --exclude --nnodes --nproc-per-node --transport --tp --pp --cp --vp --micro-batch --global-batch --num-microbatches --name --env --flag --grace --workdir --output --skip --port-range --check-timeout --device-memory --constants --compare --top --all-ranks --rank --script --master-port --json'
+        _muster_words '--help --hostfile --host --include --exclude --nnodes --nproc-per-node --transport --tp --pp --cp --vp --micro-batch --global-batch --num-microbatches --name --env --env-file --bind-to --flag --grace --workdir --output --skip --port-range --check-timeout --device-memory --constants --compare --top --all-ranks --rank --script --master-port --json'
       else
         _muster_files -f
       fi ;;
@@ -101,6 +105,8 @@ _muster() {
         --num-microbatches) :; return ;;
         --name) :; return ;;
         --env) :; return ;;
+        --env-file) _muster_files -f; return ;;
+        --bind-to) _muster_words 'numa none'; return ;;
         --flag) :; return ;;
         --grace) :; return ;;
         --workdir) _muster_files -d; return ;;
@@ -110,7 +116,7 @@ _muster() {
         --check-timeout) :; return ;;
       esac
       if [[ $cur == -* ]]; then
-        _muster_words '--help --hostfile --host --include --exclude --nnodes --nproc-per-node --transport --tp --pp --cp --vp --micro-batch --global-batch --num-microbatches --name --env --flag --grace --workdir --output --skip --port-range --check-timeout --verbose --deep --json'
+        _muster_words '--help --hostfile --host --include --exclude --nnodes --nproc-per-node --transport --tp --pp --cp --vp --micro-batch --global-batch --num-microbatches --name --env --env-file --bind-to --flag --grace --workdir --output --skip --port-range --check-timeout --verbose --deep --json'
       else
         _muster_files -f
       fi ;;
@@ -195,6 +201,24 @@ _muster() {
       esac
       if [[ $cur == -* ]]; then
         _muster_words '--help --state-dir --background --stop --force'
+      else
+        :
+      fi ;;
+    cert)
+      case $prev in
+        --hostfile) _muster_files -f; return ;;
+        --host) :; return ;;
+        --include) :; return ;;
+        --exclude) :; return ;;
+        --transport) :; return ;;
+        --name) :; return ;;
+        --days) :; return ;;
+        --remote-dir) _muster_files -d; return ;;
+        --request) _muster_files -f; return ;;
+        --tls-dir) _muster_files -d; return ;;
+      esac
+      if [[ $cur == -* ]]; then
+        _muster_words '--help --hostfile --host --include --exclude --transport --name --days --remote-dir --request --controller --ca --finish --tls-dir --json'
       else
         :
       fi ;;

@@ -2,6 +2,7 @@
 
 #include <grp.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -178,6 +179,37 @@ TEST_F(ServerTest, AnotherUserIsTurnedAway) {
   grpc::ClientContext context;
   v1::InfoResponse response;
   EXPECT_TRUE(Connect()->Info(&context, {}, &response).ok()) << "others are still served";
+}
+
+TEST_F(ServerTest, TwoThousandSilentConnectionsKeepNobodyOut) {
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  if (limit.rlim_max < 4096) GTEST_SKIP() << "too few descriptors";
+  limit.rlim_cur = std::max<rlim_t>(limit.rlim_cur, 4096);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  std::vector<UniqueFd> silent;
+  while (silent.size() < 2000) {
+    auto fd = ConnectUnix(SocketPath(dir_.path()));
+    if (absl::IsResourceExhausted(fd.status())) continue;  // its queue is full for the moment
+    ASSERT_TRUE(fd.ok()) << fd.status();
+    silent.push_back(*std::move(fd));
+  }
+  grpc::ClientContext context;
+  v1::InfoResponse response;
+  EXPECT_TRUE(Connect()->Info(&context, {}, &response).ok());
+}
+
+TEST_F(ServerTest, AnOversizedMessageIsAnErrorOfItsCallOnly) {
+  const auto stub = Connect();
+  v1::GetJobRequest request;
+  request.set_job(std::string(65 << 20, 'x'));
+  v1::GetJobResponse job;
+  grpc::ClientContext context;
+  EXPECT_EQ(stub->GetJob(&context, request, &job).error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+  grpc::ClientContext next;
+  v1::InfoResponse response;
+  EXPECT_TRUE(Connect()->Info(&next, {}, &response).ok());
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ plan::Surroundings FakeSurroundings() {
   out.bin_dir = "/opt/muster/bin";
   out.working_dir = "/work";
   out.get_env = [](const std::string& name) { return std::optional<std::string>("env-" + name); };
-  out.read_file = [](const std::string& path) { return "file-" + path; };
+  out.read_file = [](const std::string& path) { return "V=file-" + path; };
   out.is_executable = [](const std::string&) { return true; };
   return out;
 }

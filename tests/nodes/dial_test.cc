@@ -29,16 +29,16 @@ uint32_t Listen(UniqueFd& fd) {
   return getsockname(fd.get(), raw, &size) == 0 ? ntohs(address.sin_port) : 0;
 }
 
-TEST(DialTcp, ReachesAListenerOfThisUser) {
+TEST(DialOwnTcp, ReachesAListenerOfThisUser) {
   UniqueFd listener;
   const uint32_t port = Listen(listener);
   ASSERT_NE(port, 0u);
   StopSignal stop;
-  const auto fd = DialTcp("127.0.0.1", port, kTimeout, stop);
+  const auto fd = DialOwnTcp("127.0.0.1", port, kTimeout, stop);
   EXPECT_TRUE(fd.ok()) << fd.status();
 }
 
-TEST(DialTcp, RefusesAListenerOfAnotherUser) {
+TEST(DialOwnTcp, RefusesAListenerOfAnotherUser) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
   int pipe_fds[2];
   ASSERT_EQ(pipe(pipe_fds), 0);
@@ -55,7 +55,7 @@ TEST(DialTcp, RefusesAListenerOfAnotherUser) {
   ASSERT_EQ(read(pipe_fds[0], &port, sizeof port), static_cast<ssize_t>(sizeof port));
   EXPECT_NE(port, 0u);
   StopSignal stop;
-  const auto fd = DialTcp("127.0.0.1", port, kTimeout, stop);
+  const auto fd = DialOwnTcp("127.0.0.1", port, kTimeout, stop);
   EXPECT_EQ(fd.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_NE(fd.status().message().find("uid 65534 listens there"), std::string::npos)
       << fd.status();

@@ -87,6 +87,20 @@ TEST(Checks, AnotherVersionIsAWarning) {
   EXPECT_FALSE(HasError(findings));
 }
 
+TEST(Checks, ACertificateThatEndsSoonIsAWarning) {
+  auto nodes = Three();
+  constexpr int64_t kNow = 1'800'000'000;
+  constexpr int64_t kDay = 86'400;
+  const int64_t ends[] = {kNow + 15 * kDay, kNow + 3 * kDay + 5, kNow - 2 * kDay};
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    nodes[i].probe.set_realtime_ns(kNow * 1'000'000'000);
+    nodes[i].hello.set_certificate_ends_s(ends[i]);
+  }
+  EXPECT_THAT(Check(nodes, DefaultOptions()),
+              ElementsAre(Is("certificate", Severity::kWarning, "n2", "ends in 3 days"),
+                          Is("certificate", Severity::kWarning, "n3", "has expired 2 days ago")));
+}
+
 TEST(Checks, AClockIsOffOnlyBeyondItsUncertainty) {
   auto nodes = Three();
   nodes[1].clock = ClockOffset{5'000'000'000, 1'000'000};

@@ -215,7 +215,7 @@ TEST_F(DaemonE2e, SecondDaemonIsRefused) {
 TEST_F(DaemonE2e, BadListenAddressesAreRefused) {
   const auto [fd, port] = Occupy();
   for (const std::string& address :
-       {std::string("0.0.0.0:7465"), std::string("localhost:1"), std::string("nonsense"),
+       {std::string("0.0.0.0:66000"), std::string("localhost:1"), std::string("nonsense"),
         "127.0.0.1:" + std::to_string(port)}) {
     Daemon daemon({"--state-dir", temp_.path() + "/x", "--listen", address});
     EXPECT_EQ(daemon.WaitExit(5s), 2) << address;

@@ -5,7 +5,7 @@
 
 #include "tests/worker/worker_testing.h"
 #include "worker/daemon/options.h"
-#include "worker/daemon/reactor.h"
+#include "common/reactor.h"
 #include "worker/daemon/state_dir.h"
 #include "worker/facts/node_facts.h"
 #include "worker/facts/proc_reader.h"

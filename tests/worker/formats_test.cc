@@ -19,6 +19,7 @@ RankSpec SomeSpec() {
   spec.env = {{"PATH", "/bin"}, {"EMPTY", ""}, {"RAW", "\x80\x81"}};
   spec.working_dir = "/data";
   spec.cgroup_procs = "/sys/fs/cgroup/x/cgroup.procs";
+  spec.cpus = {0, 7, 200};
   return spec;
 }
 

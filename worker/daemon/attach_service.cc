@@ -3,6 +3,8 @@
 #include <deque>
 #include <utility>
 
+#include "worker/daemon/certificates.h"
+
 namespace muster::worker {
 namespace {
 
@@ -125,16 +127,42 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
   grpc::Status final_ ABSL_GUARDED_BY(mutex_);
 };
 
+template <typename Response>
+grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context,
+                                 absl::StatusOr<Response> result, Response* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (result.ok()) {
+    *response = *std::move(result);
+    reactor->Finish(grpc::Status::OK);
+  } else {
+    reactor->Finish(grpc::Status(static_cast<grpc::StatusCode>(result.status().code()),
+                                 std::string(result.status().message())));
+  }
+  return reactor;
+}
+
 }  // namespace
 
-AttachService::AttachService(Reactor& reactor, Handlers handlers)
-    : reactor_(reactor), handlers_(std::move(handlers)) {}
+AttachService::AttachService(Reactor& reactor, std::string tls_dir, Handlers handlers)
+    : reactor_(reactor), tls_dir_(std::move(tls_dir)), handlers_(std::move(handlers)) {}
 
 grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>* AttachService::Attach(
     grpc::CallbackServerContext*) {
   auto stream = std::make_shared<AttachStream>(reactor_, handlers_);
   stream->Begin();
   return stream.get();
+}
+
+grpc::ServerUnaryReactor* AttachService::RequestCertificate(
+    grpc::CallbackServerContext* context, const v1::RequestCertificateRequest* request,
+    v1::RequestCertificateResponse* response) {
+  return Answer(context, worker::RequestCertificate(*request, tls_dir_), response);
+}
+
+grpc::ServerUnaryReactor* AttachService::InstallCertificate(
+    grpc::CallbackServerContext* context, const v1::InstallCertificateRequest* request,
+    v1::InstallCertificateResponse* response) {
+  return Answer(context, worker::InstallCertificate(*request, tls_dir_), response);
 }
 
 }  // namespace muster::worker

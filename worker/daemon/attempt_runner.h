@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "worker/daemon/reactor.h"
+#include "common/reactor.h"
 #include "worker/facts/proc_reader.h"
 #include "worker/ranks/attempt_machine.h"
 #include "worker/ranks/cgroup.h"

@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -10,8 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <utility>
 
-#include "common/log.h"
 #include "common/status.h"
 #include "common/tcp_table.h"
 #include "worker/facts/port.h"
@@ -19,7 +18,7 @@
 namespace muster::worker {
 namespace {
 
-constexpr int kBacklog = 64;
+constexpr int kBacklog = 256;
 
 struct HostPort {
   std::string host;
@@ -71,7 +70,7 @@ std::optional<uint32_t> PeerUid(int fd) {
 
 }  // namespace
 
-absl::StatusOr<UniqueFd> Listener::ListenTcp(const std::string& text) {
+absl::StatusOr<TcpListener> ListenTcp(const std::string& text) {
   const std::string flag = "--listen " + text + ": ";
   const auto parts = Split(text);
   sockaddr_storage address{};
@@ -88,13 +87,7 @@ absl::StatusOr<UniqueFd> Listener::ListenTcp(const std::string& text) {
     std::memcpy(&address, &v6, size = sizeof v6);
   } else {
     return absl::InvalidArgumentError(
-        flag + "expected `unix`, or IP:PORT like 127.0.0.2:7465 or [::1]:7465");
-  }
-  if (!IsLoopback(address)) {
-    return absl::InvalidArgumentError(
-        flag +
-        "not a loopback address; without TLS musterd listens only on 127.0.0.0/8 and [::1]. "
-        "Other machines reach it over ssh");
+        flag + "expected `unix`, or IP:PORT like 10.0.0.5:7465, 0.0.0.0:7465 or [::1]:7465");
   }
   UniqueFd fd(socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return PosixError(flag + "socket");
@@ -107,34 +100,35 @@ absl::StatusOr<UniqueFd> Listener::ListenTcp(const std::string& text) {
         flag + facts::DescribePortInUse(parts->host, parts->port, facts::ProcReader::Real()) +
         ": choose another port, or end that process");
   }
-  return fd;
+  return TcpListener{std::move(fd), !IsLoopback(address)};
 }
 
-Listener::Listener(Reactor& reactor, UniqueFd socket, Accepted accepted)
-    : reactor_(reactor), socket_(std::move(socket)), accepted_(std::move(accepted)) {
-  reactor_.Watch(socket_.get(), [this] { Accept(); });
+absl::Status CheckPeerUid(int fd) {
+  const auto uid = PeerUid(fd);
+  if (uid && (*uid == getuid() || *uid == 0)) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      "it is of " + (uid ? "uid " + std::to_string(*uid) : std::string("an unknown user")) +
+      "; this musterd serves uid " + std::to_string(getuid()));
 }
 
-Listener::~Listener() {
-  reactor_.Unwatch(socket_.get());
-}
-
-void Listener::Accept() {
-  while (true) {
-    UniqueFd fd(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd && (errno == EINTR || errno == ECONNABORTED)) continue;
-    if (!fd) return;
-    const auto uid = PeerUid(fd.get());
-    if (!uid || (*uid != getuid() && *uid != 0)) {
-      log::Warning("refused a connection of " +
-                   (uid ? "uid " + std::to_string(*uid) : std::string("an unknown user")) +
-                   ": this musterd serves uid " + std::to_string(getuid()));
-      continue;
-    }
-    const int on = 1;
-    setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // no effect on Unix sockets
-    accepted_(std::move(fd));
+std::string PeerAddress(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    return "an unknown address";
   }
+  if (address.ss_family == AF_UNIX) return "a Unix socket";
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address.ss_family == AF_INET) {
+    sockaddr_in in;
+    std::memcpy(&in, &address, sizeof in);
+    inet_ntop(AF_INET, &in.sin_addr, text, sizeof text);
+    return std::string(text) + ":" + std::to_string(ntohs(in.sin_port));
+  }
+  sockaddr_in6 in;
+  std::memcpy(&in, &address, sizeof in);
+  inet_ntop(AF_INET6, &in.sin6_addr, text, sizeof text);
+  return "[" + std::string(text) + "]:" + std::to_string(ntohs(in.sin6_port));
 }
 
 }  // namespace muster::worker

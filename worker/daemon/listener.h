@@ -3,37 +3,31 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
-#include <functional>
 #include <string>
 
 #include "common/unique_fd.h"
-#include "worker/daemon/reactor.h"
+
+// The addresses that musterd listens on, and who may connect there. Any thread.
 
 namespace muster::worker {
 
-// A listening socket with our own accept loop, since gRPC tells nothing about a peer. Only
-// connections of this user (or root) get through: plaintext is for the Unix socket and the
-// loopback, where the kernel says who is on the other side. Reactor thread only.
-class Listener {
- public:
-  // Takes over a connected, non-blocking descriptor.
-  using Accepted = std::function<void(UniqueFd)>;
-
-  // "IP:PORT" or "[IP]:PORT" on the loopback. The error names address and holder, or why the
-  // address will not do.
-  static absl::StatusOr<UniqueFd> ListenTcp(const std::string& address);
-
-  Listener(Reactor& reactor, UniqueFd socket, Accepted accepted);
-  ~Listener();
-  Listener(const Listener&) = delete;
-  Listener& operator=(const Listener&) = delete;
-
- private:
-  void Accept();
-
-  Reactor& reactor_;
-  UniqueFd socket_;
-  const Accepted accepted_;
+struct TcpListener {
+  UniqueFd socket;
+  // Not on the loopback: only mutual TLS. Plaintext is for the Unix socket and the loopback, where
+  // the kernel says who is on the other side.
+  bool tls = false;
 };
+
+// Listens on "IP:PORT" or "[IP]:PORT". The error names address and holder, or why the address will
+// not do.
+absl::StatusOr<TcpListener> ListenTcp(const std::string& address);
+
+// Is the other side of this plaintext connection of this machine and of this user (or root)?
+// PermissionDenied says who it is instead.
+absl::Status CheckPeerUid(int fd);
+
+// "10.0.0.7:41234": the other side of a connected socket; "a Unix socket" or "an unknown address"
+// where it has none.
+std::string PeerAddress(int fd);
 
 }  // namespace muster::worker

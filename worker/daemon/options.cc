@@ -35,6 +35,9 @@ absl::Status SetValue(Options& options, const std::string& option, const std::st
     if (value != "unix") options.listen.push_back(value);
   } else if (option == "--state-dir") {
     options.state_dir = value;
+  } else if (option == "--tls-dir") {
+    if (value.front() != '/') return Invalid("--tls-dir " + value + ": expected an absolute path");
+    options.tls_dir = value;
   } else {
     const bool idle = option == "--idle-exit";
     auto number = Number(option, value, idle ? 1'000'000'000 : kMaxFakeDevices);
@@ -61,8 +64,11 @@ const char kHelp[] =
     "minutes (--idle-exit).\n"
     "\n"
     "  --name NAME          this node's name (default: the host name)\n"
-    "  --listen unix|IP:PORT  also listen on a loopback address; the Unix socket\n"
-    "                       <state folder>/musterd.sock is always there. May be repeated\n"
+    "  --listen unix|IP:PORT  also listen there: on the loopback for this user and root, on other\n"
+    "                       addresses by mutual TLS. The Unix socket <state folder>/musterd.sock\n"
+    "                       is always there. May be repeated\n"
+    "  --tls-dir DIR        folder of this node's key and certificates, which `muster cert push`\n"
+    "                       fills (default: <state folder>/tls)\n"
     "  --state-dir DIR      state folder (default: $MUSTER_STATE/NAME, else "
     "/var/tmp/muster-UID/NAME)\n"
     "  --idle-exit SECONDS  end when no controller is connected and no rank lives for so long\n"
@@ -74,11 +80,11 @@ const char kHelp[] =
     "  --help               print this text\n";
 
 absl::StatusOr<Options> ParseOptions(const std::vector<std::string>& words) {
-  static const std::vector<std::string> kWithValue = {"--name", "--listen", "--state-dir",
-                                                      "--idle-exit", "--fake-devices"};
+  static const std::vector<std::string> kWithValue = {"--name",    "--listen",    "--state-dir",
+                                                      "--tls-dir", "--idle-exit", "--fake-devices"};
   static const std::vector<std::string> kBare = {"--foreground", "--background", "--checksum",
                                                  "--version",    "--json",       "--help"};
-  static const std::vector<std::string> kNotForBridge = {"--listen", "--fake-devices",
+  static const std::vector<std::string> kNotForBridge = {"--listen", "--tls-dir", "--fake-devices",
                                                          "--background", "--foreground"};
   Options options;
   options.bridge = !words.empty() && words[0] == "bridge";

@@ -13,6 +13,7 @@ struct Options {
   std::string name;                 // default: the host name
   std::vector<std::string> listen;  // IP:PORT; the Unix socket is always there
   std::string state_dir;            // empty: see StateDirPath
+  std::string tls_dir;              // certificates; empty: tls in the state folder
   uint32_t idle_exit_s = 0;         // 0: never; of a bridge: its default
   uint32_t fake_devices = 0;
   bool bridge = false;  // `musterd bridge`

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "common/reactor.h"
 #include "muster/v1/worker.pb.h"
-#include "worker/daemon/reactor.h"
 #include "worker/facts/run_tool.h"
 
 namespace muster::worker {

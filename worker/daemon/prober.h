@@ -4,10 +4,10 @@
 #include <map>
 #include <string>
 
+#include "common/reactor.h"
 #include "common/unique_fd.h"
 #include "muster/v1/worker.pb.h"
 #include "worker/daemon/probe_helper.h"
-#include "worker/daemon/reactor.h"
 #include "worker/facts/proc_reader.h"
 
 namespace muster::worker {

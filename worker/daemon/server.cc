@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "common/version.h"
 #include "worker/daemon/attach_service.h"
 #include "worker/daemon/device_probe.h"
+#include "worker/daemon/doors.h"
 #include "worker/daemon/probe_helper.h"
 #include "worker/daemon/worker.h"
 #include "worker/facts/node_facts.h"
@@ -46,7 +48,8 @@ std::unique_ptr<grpc::Server> StartGrpc(AttachService& service) {
   return builder.BuildAndStart();
 }
 
-v1::WorkerHello MakeHello(const Options& options, const StateDir& state, const Clock& clock,
+v1::WorkerHello MakeHello(const Options& options, const StateDir& state,
+                          tls::Credentials& credentials, const Clock& clock,
                           const std::vector<v1::Device>& devices) {
   v1::WorkerHello hello;
   hello.set_protocol(kProtocol);
@@ -61,6 +64,9 @@ v1::WorkerHello MakeHello(const Options& options, const StateDir& state, const C
   hello.set_uid(getuid());
   hello.mutable_devices()->Add(devices.begin(), devices.end());
   hello.set_realtime_ns(clock.RealtimeNs());
+  if (const auto loaded = credentials.Get(); loaded.ok()) {
+    hello.set_certificate_ends_s((*loaded)->own.not_after_s);
+  }
   return hello;
 }
 
@@ -74,7 +80,8 @@ std::string Tag(const std::string& state_dir) {
 
 // In order of construction; gRPC goes first when all is torn down.
 struct Server::Parts {
-  Parts(const Options& options, const StateDir& state, const std::string& shim_program)
+  Parts(const Options& options, const StateDir& state, tls::Credentials& credentials,
+        const std::string& shim_program)
       : reactor(Clock::Real()),
         cgroups(ranks::Cgroups::Detect()),
         node{reactor,         facts::ProcReader::Real(),
@@ -87,17 +94,19 @@ struct Server::Parts {
         devices(reactor, helper, options.fake_devices),
         worker(
             node,
-            [this, &options, &state](const std::function<void(v1::WorkerHello)>& done) {
-              devices.Ask([this, &options, &state, done](const auto& found) {
-                done(MakeHello(options, state, reactor.clock(), found));
+            [this, &options, &state,
+             &credentials](const std::function<void(v1::WorkerHello)>& done) {
+              devices.Ask([this, &options, &state, &credentials, done](const auto& found) {
+                done(MakeHello(options, state, credentials, reactor.clock(), found));
               });
             },
             helper),
-        service(reactor, {[this](const auto& session, const auto& message) {
-                            worker.OnMessage(session, message);
-                          },
-                          [this](const auto& session) { worker.OnWritable(session); },
-                          [this](const auto& session) { worker.OnClosed(session); }}) {}
+        service(reactor, credentials.folder(),
+                {[this](const auto& session, const auto& message) {
+                   worker.OnMessage(session, message);
+                 },
+                 [this](const auto& session) { worker.OnWritable(session); },
+                 [this](const auto& session) { worker.OnClosed(session); }}) {}
 
   Reactor reactor;
   std::unique_ptr<ranks::Cgroups> cgroups;
@@ -108,23 +117,35 @@ struct Server::Parts {
   AttachService service;
   UniqueFd signals;
   std::unique_ptr<grpc::Server> grpc;
-  std::vector<std::unique_ptr<Listener>> listeners;
+  std::unique_ptr<Doors> doors;
   std::optional<Reactor::TimePoint> idle_since;
 };
 
 Server::Server(const Options& options, StateDir state, std::string shim_program)
-    : options_(options), state_(std::move(state)), shim_program_(std::move(shim_program)) {}
+    : options_(options),
+      state_(std::move(state)),
+      shim_program_(std::move(shim_program)),
+      credentials_(std::make_shared<tls::Credentials>(
+          options.tls_dir.empty() ? state_.path + "/tls" : options.tls_dir, tls::Role::kNode)) {}
 
 Server::~Server() = default;
 
 absl::Status Server::Listen() {
   for (const std::string& address : options_.listen) {
-    MUSTER_ASSIGN_OR_RETURN(UniqueFd socket, Listener::ListenTcp(address));
-    sockets_.push_back(std::move(socket));
+    MUSTER_ASSIGN_OR_RETURN(TcpListener listener, ListenTcp(address));
+    sockets_.push_back(std::move(listener));
   }
   MUSTER_ASSIGN_OR_RETURN(UniqueFd socket, ListenUnix(SocketPath(state_.path)));
-  sockets_.push_back(std::move(socket));
-  return absl::OkStatus();
+  sockets_.push_back({std::move(socket), false});
+  // They may come later, over this very daemon (`muster cert push`); bad ones are a mistake.
+  const absl::Status certificates = CertificatesForTls();
+  return absl::IsNotFound(certificates) ? absl::OkStatus() : certificates;
+}
+
+absl::Status Server::CertificatesForTls() const {
+  const auto needs_tls = [](const TcpListener& listener) { return listener.tls; };
+  if (std::none_of(sockets_.begin(), sockets_.end(), needs_tls)) return absl::OkStatus();
+  return credentials_->Get().status();
 }
 
 void Server::WatchSignals() {
@@ -165,21 +186,29 @@ void Server::CheckIdle() {
 }
 
 void Server::Run() {
-  parts_ = std::make_unique<Parts>(options_, state_, shim_program_);
+  parts_ = std::make_unique<Parts>(options_, state_, *credentials_, shim_program_);
   WatchSignals();
   log::Info("musterd " + std::string(kVersion) + " serves " + options_.name + " in " + state_.path +
             " (" + parts_->cgroups->Describe() + ")");
+  if (const absl::Status missing = CertificatesForTls(); !missing.ok()) {
+    log::Warning("no controller can connect yet: " + std::string(missing.message()));
+  }
   parts_->worker.LoadAttempts();
   parts_->grpc = StartGrpc(parts_->service);
-  for (UniqueFd& socket : sockets_) {
-    parts_->listeners.push_back(std::make_unique<Listener>(
-        parts_->reactor, std::move(socket),
-        [this](UniqueFd fd) { grpc::AddInsecureChannelFromFd(parts_->grpc.get(), fd.release()); }));
+  parts_->doors = std::make_unique<Doors>(parts_->reactor, credentials_, [this](UniqueFd fd) {
+    grpc::AddInsecureChannelFromFd(parts_->grpc.get(), fd.release());
+  });
+  for (TcpListener& listener : sockets_) {
+    if (listener.tls) {
+      parts_->doors->OpenTls(std::move(listener.socket));
+    } else {
+      parts_->doors->OpenPlain(std::move(listener.socket));
+    }
   }
   if (options_.idle_exit_s > 0) CheckIdle();
   parts_->reactor.Run();
   unlink(SocketPath(state_.path).c_str());
-  parts_->listeners.clear();
+  parts_->doors.reset();
   parts_->grpc->Shutdown(std::chrono::system_clock::now());
   parts_->grpc.reset();
 }

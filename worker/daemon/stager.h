@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/reactor.h"
 #include "muster/v1/stage.pb.h"
-#include "worker/daemon/reactor.h"
 
 namespace muster::worker {
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "common/status.h"
+#include "worker/facts/numa.h"
 #include "worker/shim/frame.h"
 #include "worker/shim/program_path.h"
 #include "worker/shim/shim_status.h"
@@ -96,6 +97,9 @@ shim::RankSpec MakeRankSpec(const v1::RankSpec& rank, const NodeEnvironment& nod
   spec.argv.assign(rank.argv().begin(), rank.argv().end());
   spec.working_dir = rank.working_dir();
   spec.cgroup_procs = node.cgroup_procs;
+  if (rank.has_numa_device()) {
+    spec.cpus = facts::CpusToBind(rank.numa_device(), facts::OwnCpus(), node.root);
+  }
   // The marker comes first, where a sweep finds it soonest; nothing below may replace it.
   Set(spec.env, "MUSTER_ATTEMPT", node.marker);
   Set(spec.env, "PATH", shim::kDefaultPath);

@@ -1,5 +1,7 @@
 #include "worker/ranks/reconcile.h"
 
+#include <absl/strings/escaping.h>
+
 #include <algorithm>
 #include <set>
 
@@ -77,12 +79,14 @@ std::string AttemptName(const v1::AttemptId& id) {
 std::string Refusal(const v1::Desired& wish, const worker::AttemptRecord* record,
                     const std::string& owner) {
   const v1::AttemptId& id = wish.id();
+  if (!IsSafeName(id.controller_id()) || !IsSafeName(id.job_id())) {
+    // Hostile names must neither fill nor forge the log.
+    return "attempt " + absl::CHexEscape(AttemptName(id).substr(0, 100)) +
+           ": an id has 1 to 64 of A-Z a-z 0-9 . _ -";
+  }
   if (id.controller_id() != owner) {
     return "attempt " + AttemptName(id) + " belongs to another controller than this stream ('" +
            owner + "')";
-  }
-  if (!IsSafeName(id.controller_id()) || !IsSafeName(id.job_id())) {
-    return "attempt " + AttemptName(id) + ": an id has 1 to 64 of A-Z a-z 0-9 . _ -";
   }
   if (wish.goal() < v1::GOAL_PREPARED || wish.goal() > v1::GOAL_FORGOTTEN) {
     return "unknown goal " + std::to_string(static_cast<int>(wish.goal()));

@@ -79,7 +79,7 @@ absl::StatusOr<pid_t> SpawnShim(const std::string& program, const std::string& f
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ShimLink>> ShimLink::Spawn(worker::Reactor& reactor,
+absl::StatusOr<std::unique_ptr<ShimLink>> ShimLink::Spawn(Reactor& reactor,
                                                           const std::string& program,
                                                           const std::string& folder,
                                                           Callbacks callbacks) {
@@ -90,7 +90,7 @@ absl::StatusOr<std::unique_ptr<ShimLink>> ShimLink::Spawn(worker::Reactor& react
       new ShimLink(reactor, folder, std::move(socket), pid, std::move(callbacks)));
 }
 
-absl::StatusOr<std::unique_ptr<ShimLink>> ShimLink::Adopt(worker::Reactor& reactor,
+absl::StatusOr<std::unique_ptr<ShimLink>> ShimLink::Adopt(Reactor& reactor,
                                                           const std::string& folder,
                                                           Callbacks callbacks) {
   absl::StatusOr<UniqueFd> socket = Connect(folder);
@@ -99,7 +99,7 @@ absl::StatusOr<std::unique_ptr<ShimLink>> ShimLink::Adopt(worker::Reactor& react
       new ShimLink(reactor, folder, *std::move(socket), 0, std::move(callbacks)));
 }
 
-ShimLink::ShimLink(worker::Reactor& reactor, std::string folder, UniqueFd socket, pid_t shim_pid,
+ShimLink::ShimLink(Reactor& reactor, std::string folder, UniqueFd socket, pid_t shim_pid,
                    Callbacks callbacks)
     : reactor_(reactor),
       folder_(std::move(folder)),

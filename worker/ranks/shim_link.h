@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "common/reactor.h"
 #include "common/unique_fd.h"
-#include "worker/daemon/reactor.h"
 #include "worker/shim/shim_status.h"
 
 namespace muster::ranks {
@@ -27,12 +27,12 @@ class ShimLink {
 
   // Starts `program` (muster-shim) for the rank folder, in its own session, with nothing inherited
   // but its socket. The socket listens before the shim lives, so there is nothing to wait for.
-  static absl::StatusOr<std::unique_ptr<ShimLink>> Spawn(worker::Reactor& reactor,
+  static absl::StatusOr<std::unique_ptr<ShimLink>> Spawn(Reactor& reactor,
                                                          const std::string& program,
                                                          const std::string& folder,
                                                          Callbacks callbacks);
   // Finds the shim that an earlier daemon started. NotFound if none lives.
-  static absl::StatusOr<std::unique_ptr<ShimLink>> Adopt(worker::Reactor& reactor,
+  static absl::StatusOr<std::unique_ptr<ShimLink>> Adopt(Reactor& reactor,
                                                          const std::string& folder,
                                                          Callbacks callbacks);
   // The shim lives on.
@@ -46,11 +46,11 @@ class ShimLink {
   pid_t shim_pid() const { return shim_pid_; }
 
  private:
-  ShimLink(worker::Reactor& reactor, std::string folder, UniqueFd socket, pid_t shim_pid,
+  ShimLink(Reactor& reactor, std::string folder, UniqueFd socket, pid_t shim_pid,
            Callbacks callbacks);
   void Read();
 
-  worker::Reactor& reactor_;
+  Reactor& reactor_;
   const std::string folder_;
   UniqueFd socket_;
   pid_t shim_pid_;

@@ -40,6 +40,7 @@ struct Image {
   const char* working_dir;
   int fds[5];     // stdin, stdout, stderr, events, report; all >= kFirstFreeFd
   int cgroup_fd;  // -1: none
+  std::vector<unsigned char> cpu_mask;  // a kernel's cpu set; empty: not bound
   pid_t shim;
 };
 
@@ -93,6 +94,10 @@ void ResetSignals() {
   close_range(kReportFd + 1, ~0u, 0);
   RaiseLimit(RLIMIT_NOFILE);
   RaiseLimit(RLIMIT_MEMLOCK);
+  // Refused where the cpuset has shrunk meanwhile: then the rank runs where it may.
+  if (!image.cpu_mask.empty()) {
+    syscall(SYS_sched_setaffinity, 0, image.cpu_mask.size(), image.cpu_mask.data());
+  }
   if (chdir(image.working_dir) != 0) Give(Step::kChdir, errno);
   ResetSignals();
   int worst = ENOENT;
@@ -106,6 +111,18 @@ void ResetSignals() {
     }
   }
   Give(Step::kExec, worst);
+}
+
+std::vector<unsigned char> CpuMask(const std::vector<uint32_t>& cpus) {
+  constexpr uint32_t kBits = 8;
+  constexpr size_t kWord = sizeof(unsigned long);  // the kernel takes whole words
+  std::vector<unsigned char> mask;
+  for (const uint32_t cpu : cpus) {
+    const size_t needed = (cpu / kBits / kWord + 1) * kWord;
+    if (mask.size() < needed) mask.resize(needed);
+    mask[cpu / kBits] = static_cast<unsigned char>(mask[cpu / kBits] | 1U << cpu % kBits);
+  }
+  return mask;
 }
 
 UniqueFd High(int fd) {
@@ -159,6 +176,7 @@ RankChild StartRank(const RankSpec& spec) {
   for (const std::string& word : spec.argv) image.argv.push_back(const_cast<char*>(word.c_str()));
   image.argv.push_back(nullptr);
   image.working_dir = spec.working_dir.c_str();
+  image.cpu_mask = CpuMask(spec.cpus);
   image.shim = getpid();
 
   const UniqueFd null_low(open("/dev/null", O_RDONLY | O_CLOEXEC));

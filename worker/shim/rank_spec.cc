@@ -6,7 +6,7 @@ namespace muster::shim {
 namespace {
 
 constexpr std::string_view kMagic = "MUSTSPEC";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 bool HasNul(const std::string& text) {
   return text.find('\0') != std::string::npos;
@@ -25,6 +25,8 @@ std::string EncodeRankSpec(const RankSpec& spec) {
   }
   out.Bytes(spec.working_dir);
   out.Bytes(spec.cgroup_procs);
+  out.U32(static_cast<uint32_t>(spec.cpus.size()));
+  for (const uint32_t cpu : spec.cpus) out.U32(cpu);
   return EncodeFrame(kMagic, kVersion, out.Take());
 }
 
@@ -42,6 +44,8 @@ std::optional<RankSpec> DecodeRankSpec(std::string_view file, std::string& error
   }
   spec.working_dir = in.Bytes();
   spec.cgroup_procs = in.Bytes();
+  const uint32_t cpus = in.U32();
+  for (uint32_t i = 0; i < cpus && in.ok(); ++i) spec.cpus.push_back(in.U32());
   if (!in.Done()) {
     error = "fields do not fit the length";
     return std::nullopt;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,7 +16,8 @@ struct RankSpec {
   std::vector<std::pair<std::string, std::string>>
       env;  // the whole environment but MUSTER_EVENT_FD
   std::string working_dir;
-  std::string cgroup_procs;  // cgroup.procs file that the rank joins before exec; "" = none
+  std::string cgroup_procs;    // cgroup.procs file that the rank joins before exec; "" = none
+  std::vector<uint32_t> cpus;  // that the rank is bound to; none = not bound
 
   friend bool operator==(const RankSpec&, const RankSpec&) = default;
 };

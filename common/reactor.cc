@@ -1,4 +1,4 @@
-#include "worker/daemon/reactor.h"
+#include "common/reactor.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -8,7 +8,7 @@
 #include <array>
 #include <utility>
 
-namespace muster::worker {
+namespace muster {
 
 Reactor::Reactor(const Clock& clock)
     : clock_(clock),
@@ -25,11 +25,29 @@ void Reactor::Watch(int fd, std::function<void()> ready) {
   event.events = EPOLLIN;
   event.data.fd = fd;
   epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
-  watched_[fd] = std::make_shared<std::function<void()>>(std::move(ready));
+  watched_[fd] = {std::make_shared<std::function<void()>>(std::move(ready)), event.events};
+}
+
+void Reactor::Want(int fd, bool read, bool write) {
+  const auto it = watched_.find(fd);
+  if (it == watched_.end()) return;
+  epoll_event event{};
+  event.events = (read ? uint32_t{EPOLLIN} : 0U) | (write ? uint32_t{EPOLLOUT} : 0U);
+  event.data.fd = fd;
+  uint32_t& now = it->second.events;
+  if (event.events == now) return;
+  const int operation = now == 0            ? EPOLL_CTL_ADD
+                        : event.events == 0 ? EPOLL_CTL_DEL
+                                            : EPOLL_CTL_MOD;
+  epoll_ctl(epoll_.get(), operation, fd, &event);
+  now = event.events;
 }
 
 void Reactor::Unwatch(int fd) {
-  if (watched_.erase(fd) > 0) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  const auto it = watched_.find(fd);
+  if (it == watched_.end()) return;
+  if (it->second.events != 0) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  watched_.erase(it);
 }
 
 Reactor::TimerId Reactor::At(TimePoint when, std::function<void()> fire) {
@@ -92,7 +110,7 @@ void Reactor::Run() {
     for (int i = 0; i < n; ++i) {
       const auto it = watched_.find(events[static_cast<size_t>(i)].data.fd);
       if (it == watched_.end()) continue;
-      const auto ready = it->second;
+      const auto ready = it->second.ready;
       (*ready)();
     }
     RunPosted();
@@ -100,4 +118,4 @@ void Reactor::Run() {
   }
 }
 
-}  // namespace muster::worker
+}  // namespace muster

@@ -13,10 +13,10 @@
 #include "common/clock.h"
 #include "common/unique_fd.h"
 
-namespace muster::worker {
+namespace muster {
 
-// The daemon's one thread of state: an epoll loop over descriptors, timers and a queue of posted
-// functions. Everything but Post and Stop is called on the thread that runs Run() (or before it).
+// One thread of state: an epoll loop over descriptors, timers and a queue of posted functions.
+// Everything but Post and Stop is called on the thread that runs Run() (or before it).
 class Reactor {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -29,6 +29,8 @@ class Reactor {
   // Calls `ready` whenever `fd` is readable or broken, until Unwatch. The descriptor stays the
   // caller's.
   void Watch(int fd, std::function<void()> ready);
+  // What `ready` is called for from now on; with neither, not even for a broken descriptor.
+  void Want(int fd, bool read, bool write);
   // Also from within a callback, the watched one's own included. Before the descriptor is closed.
   void Unwatch(int fd);
 
@@ -57,12 +59,15 @@ class Reactor {
   UniqueFd epoll_;
   UniqueFd wake_;
   bool stop_ = false;
-  // Shared, so that a callback may unwatch itself.
-  std::map<int, std::shared_ptr<std::function<void()>>> watched_;
+  struct Watched {
+    std::shared_ptr<std::function<void()>> ready;  // shared, so that a callback may unwatch itself
+    uint32_t events;                               // 0: not in the epoll set
+  };
+  std::map<int, Watched> watched_;
   std::multimap<TimePoint, std::pair<TimerId, std::function<void()>>> timers_;
   TimerId last_timer_ = 0;
   absl::Mutex mutex_;
   std::vector<std::function<void()>> posted_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace muster::worker
+}  // namespace muster

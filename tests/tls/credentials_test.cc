@@ -1,0 +1,107 @@
+#include "common/tls/credentials.h"
+
+#include "tests/tls/tls_testing.h"
+
+namespace muster::tls {
+namespace {
+
+using testing::HasSubstr;
+
+std::string Message(const std::shared_ptr<Credentials>& credentials) {
+  return std::string(credentials->Get().status().message());
+}
+
+class CredentialsTest : public testing::Test {
+ protected:
+  const KeyAndCertificate authority_ = TestAuthority();
+  const std::string node_ = TestIdentity(authority_, Identity::Node("lab", "n1"));
+};
+
+TEST_F(CredentialsTest, NewFilesCountAtTheNextLook) {
+  TestFolder folder(node_, authority_.certificate_pem);
+  const auto credentials = folder.As(Role::kNode);
+  const auto first = credentials->Get();
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(*credentials->Get(), *first);  // not read again
+  const std::string other = TestIdentity(authority_, Identity::Node("lab", "n1"));
+  folder.Put(other, authority_.certificate_pem);
+  const auto second = credentials->Get();
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ((*second)->own.serial, ReadCertificates(other)->front().serial);
+}
+
+TEST_F(CredentialsTest, MissingFilesSayWhatMakesThem) {
+  const TempDir empty;
+  const auto node = std::make_shared<Credentials>(empty.path(), Role::kNode);
+  EXPECT_TRUE(absl::IsNotFound(node->Get().status()));
+  EXPECT_THAT(Message(node), HasSubstr(empty / "identity.pem"));
+  EXPECT_THAT(Message(node), HasSubstr("muster cert push"));
+  const auto controller = std::make_shared<Credentials>(empty.path(), Role::kController);
+  EXPECT_THAT(Message(controller), HasSubstr("muster cert init"));
+}
+
+TEST_F(CredentialsTest, RefusesAKeyThatOthersCanRead) {
+  TestFolder folder(node_, authority_.certificate_pem);
+  const std::string path = folder.path() + "/identity.pem";
+  ASSERT_EQ(chmod(path.c_str(), 0640), 0);
+  EXPECT_THAT(Message(folder.As(Role::kNode)), HasSubstr("chmod 600 " + path));
+}
+
+TEST_F(CredentialsTest, RefusesALink) {
+  TestFolder folder(node_, authority_.certificate_pem);
+  const std::string path = folder.path() + "/identity.pem";
+  ASSERT_EQ(rename(path.c_str(), (path + ".real").c_str()), 0);
+  ASSERT_EQ(symlink((path + ".real").c_str(), path.c_str()), 0);
+  EXPECT_THAT(Message(folder.As(Role::kNode)), HasSubstr("symbolic link"));
+}
+
+TEST_F(CredentialsTest, RefusesAnotherUsersFile) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  TestFolder folder(node_, authority_.certificate_pem);
+  ASSERT_EQ(chown((folder.path() + "/identity.pem").c_str(), 65534, 65534), 0);
+  EXPECT_THAT(Message(folder.As(Role::kNode)), HasSubstr("belongs to uid 65534"));
+}
+
+TEST_F(CredentialsTest, RefusesFilesThatDoNotFitTogether) {
+  const std::string other_key = *MakeKey();
+  const std::string certificate = node_.substr(node_.find("-----BEGIN CERTIFICATE"));
+  EXPECT_THAT(
+      Message(TestFolder(other_key + certificate, authority_.certificate_pem).As(Role::kNode)),
+      HasSubstr("another key"));
+  EXPECT_THAT(Message(TestFolder(certificate, authority_.certificate_pem).As(Role::kNode)),
+              HasSubstr("private key"));
+  EXPECT_THAT(Message(TestFolder(node_, authority_.certificate_pem).As(Role::kController)),
+              HasSubstr("another role"));
+  EXPECT_THAT(Message(TestFolder(node_, TestAuthority("other").certificate_pem).As(Role::kNode)),
+              HasSubstr("not of authority 'lab'"));
+  EXPECT_THAT(Message(TestFolder(node_, node_).As(Role::kNode)), HasSubstr("trust.pem"));
+  EXPECT_THAT(
+      Message(TestFolder(node_, authority_.certificate_pem + "-----BEGIN CERTIFICATE-----\nx")
+                  .As(Role::kNode)),
+      HasSubstr("damaged"));
+  EXPECT_THAT(Message(TestFolder(node_, std::string(2 << 20, 'x')).As(Role::kNode)),
+              HasSubstr("larger than 1 MiB"));
+}
+
+TEST(WriteOwnFile, ReplacesAtOnceAndPrivately) {
+  const TempDir dir;
+  const std::string path = dir / "file";
+  ASSERT_TRUE(WriteOwnFile(path, "one").ok());
+  ASSERT_TRUE(WriteOwnFile(path, "two").ok());
+  struct stat info {};
+  ASSERT_EQ(stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0600u);
+  EXPECT_EQ(*ReadOwnFile(path, true), "two");
+  // No temporary file stays.
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 1);
+  EXPECT_FALSE(WriteOwnFile(dir / "no/such", "x").ok());
+}
+
+TEST(ReadOwnFile, AFifoDoesNotHoldUsUp) {
+  const TempDir dir;
+  ASSERT_EQ(mkfifo((dir / "fifo").c_str(), 0600), 0);
+  EXPECT_FALSE(ReadOwnFile(dir / "fifo", true).ok());
+}
+
+}  // namespace
+}  // namespace muster::tls
