@@ -30,7 +30,7 @@ inline std::string StageFolder(std::string_view content_id) {
 
 // Pieces that `bytes` bytes take.
 inline uint64_t PiecesOf(uint64_t bytes) {
-  return (bytes + kPieceBytes - 1) / kPieceBytes;
+  return bytes / kPieceBytes + (bytes % kPieceBytes != 0 ? 1 : 0);
 }
 
 // Where a piece of the content lies.

@@ -63,6 +63,12 @@ absl::StatusOr<std::string> CheckedTransport(std::string_view text) {
   return std::string(text);
 }
 
+// A link has no slash at its end, where completion puts one.
+std::string WithoutSlashes(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
 absl::StatusOr<v1::StageRequest> MakeRequest(const StageFlags& flags) {
   v1::StageRequest request;
   if (flags.paths.empty() && !flags.prune)
@@ -81,14 +87,15 @@ absl::StatusOr<v1::StageRequest> MakeRequest(const StageFlags& flags) {
       return absl::InvalidArgumentError(path + ": its full path is not valid UTF-8");
     request.add_paths(absolute.string());
   }
-  if (!flags.to.empty() && (!flags.to.starts_with('/') || !IsValidUtf8(flags.to))) {
+  const std::string to = WithoutSlashes(flags.to);
+  if (!to.empty() && (!to.starts_with('/') || !IsValidUtf8(to))) {
     return absl::InvalidArgumentError("--to " + flags.to +
                                       ": give an absolute path in UTF-8, the same on all hosts");
   }
   MUSTER_ASSIGN_OR_RETURN(*request.mutable_inventory(), ReadInventory(flags.machines));
   request.set_default_transport(flags.transport);
   if (flags.port_range) *request.mutable_port_range() = *flags.port_range;
-  request.set_link_path(flags.to);
+  request.set_link_path(to);
   request.set_keep(flags.prune ? 1 : flags.keep.value_or(kDefaultKeep));
   request.set_verify(flags.verify);
   request.set_dry_run(flags.dry_run);

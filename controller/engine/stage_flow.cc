@@ -165,7 +165,11 @@ void OnStageReported(Context& c, const StageReported& event) {
     } else if (report.has_want()) {
       for (const uint32_t piece : report.want().pieces()) c.Do(SendPiece{id, event.host, piece});
     } else if (report.has_lost()) {
-      if (node->source == static_cast<int>(report.lost().node())) stage::BanSource(run, index);
+      // The controller has no index: pieces that came from it did not fit, and it is asked anew.
+      if (node->source == stage::kController ||
+          node->source == static_cast<int>(report.lost().node())) {
+        stage::BanSource(run, index);
+      }
     } else if (report.has_status()) {
       TakeStatus(c, *node, report.status());
     }

@@ -28,8 +28,16 @@ absl::Status CheckRequest(const v1::StageRequest& request) {
   for (const std::string& path : request.paths()) {
     if (!path.starts_with('/')) return absl::InvalidArgumentError(path + ": not absolute");
   }
-  if (!request.link_path().empty() && !request.link_path().starts_with('/'))
-    return absl::InvalidArgumentError("--to " + request.link_path() + ": not absolute");
+  const std::string& link = request.link_path();
+  if (!link.empty() && !link.starts_with('/'))
+    return absl::InvalidArgumentError("--to " + link + ": not absolute");
+  const std::string name = link.substr(link.rfind('/') + 1);
+  if (!link.empty() && (name.empty() || name == "." || name == ".."))
+    return absl::InvalidArgumentError("--to " + link + ": the link needs a name of its own");
+  // Hosts keep the paths of links one a line.
+  if (std::any_of(link.begin(), link.end(), [](char c) { return c >= 0 && c < ' '; }))
+    return absl::InvalidArgumentError(
+        "--to: a path with a line's end or another control character");
   return absl::OkStatus();
 }
 

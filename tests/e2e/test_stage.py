@@ -103,7 +103,7 @@ def test_every_host_gets_the_tree_and_the_controller_sends_little(stage):
     (stage.tree / "junk.tmp").write_text("junk")
     (stage.tree / "__pycache__").mkdir()
     link = stage.cluster.work / "opt/run"
-    end = stage(stage.tree, "--to", link)
+    end = stage(stage.tree, "--to", f"{link}/")
     (stage.tree / "junk.tmp").unlink()
     (stage.tree / "__pycache__").rmdir()
     assert end["bytes_sent"] <= 3 * end["bytes"]
@@ -237,6 +237,9 @@ def test_a_full_disk_is_said_before_anything_is_sent(stage):
     ([], "stage what?"),
     (["/nonexistent/x"], "/nonexistent/x: No such file or directory"),
     (["{tree}", "--to", "relative"], "--to relative: give an absolute path in UTF-8"),
+    (["{tree}", "--to", "/"], "the link needs a name of its own"),
+    (["{tree}", "--to", "/opt/.."], "the link needs a name of its own"),
+    (["{tree}", "--to", "/opt/a\nb"], "control character"),
     (["{tree}", "--prune", "--keep", "3"], "one of them says how many stay"),
     (["--verify", "--prune"], "need the folder that was staged"),
     (["{tree}", "--keep", "0"], "--keep"),

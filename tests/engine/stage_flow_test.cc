@@ -166,6 +166,19 @@ TEST_F(StageFlow, AHostThatComesBackBeginsAgainAndItsChildrenMoveOn) {
               HasSubstr("its link was broken for 60 s"));
 }
 
+TEST_F(StageFlow, AHostThatRefusedAPieceOfTheControllersIsToldToAskAgain) {
+  Request({"n1"});
+  Up("n1");
+  Listening("n1");
+  ASSERT_EQ(SourceOf("n1"), 0);
+  orders_.clear();
+  StageReported lost{"n1", {}};
+  lost.report.set_transfer(77);
+  lost.report.mutable_lost()->set_error("it sent a piece that nobody asked for");
+  Tell(lost);
+  EXPECT_EQ(SourceOf("n1"), 0);
+}
+
 TEST_F(StageFlow, AClientThatLeavesEndsItEverywhere) {
   Request({"n1"});
   Up("n1");

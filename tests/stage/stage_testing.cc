@@ -105,14 +105,11 @@ TestNode::TestNode(std::string state_dir, const ScannedTree& scanned) : scanned_
         bytes = stage::Read(scanned_.paths[place.entry]).substr(place.offset, place.size);
       }
       if (tamper) tamper(piece, bytes);
-      v1::StageOrder order;
-      order.mutable_data()->set_piece(piece);
-      order.mutable_data()->set_data(bytes);
       {
         absl::MutexLock lock(&mutex_);
         bytes_from_controller_ += bytes.size();
       }
-      Order(std::move(order));
+      Send(piece, bytes);
     }
   });
 }
@@ -162,6 +159,13 @@ void TestNode::FetchFrom(const TestNode& peer) {
     absl::MutexLock lock(&peer.mutex_);
     order.mutable_source()->set_port(peer.port_);
   }
+  Order(std::move(order));
+}
+
+void TestNode::Send(uint32_t piece, const std::string& bytes) {
+  v1::StageOrder order;
+  order.mutable_data()->set_piece(piece);
+  order.mutable_data()->set_data(bytes);
   Order(std::move(order));
 }
 

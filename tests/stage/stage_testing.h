@@ -50,6 +50,8 @@ class TestNode {
   void Begin();
   void FetchFromController();
   void FetchFrom(const TestNode& peer);
+  // What the controller sends though nobody asked for it.
+  void Send(uint32_t piece, const std::string& bytes);
   // Ends it in the middle, as a killed process would be.
   void Kill();
 

@@ -244,6 +244,61 @@ TEST_F(TransferTest, LeftoversOfInterruptedTransfersGo) {
   EXPECT_FALSE(fs::exists(base + ".partial"));
 }
 
+TEST_F(TransferTest, AManifestThatIsSentAgainChangesNothing) {
+  const ScannedTree scanned = Scan(source_.path());
+  TestNode node(state_ / "a", scanned);
+  node.Begin();
+  node.FetchFromController();
+  ASSERT_TRUE(node.WaitFor([&] { return node.status().pieces() > 0; }));
+  ASSERT_EQ(node.WaitForEnd().state(), v1::STAGE_STATE_DONE);
+  const std::string version = Version(state_ / "a", scanned);
+  fs::remove(version + "/train.py");
+  fs::remove(version + ".manifest");
+  // Now a false one comes behind the true one, before the only missing piece.
+  TestNode again(state_ / "a", scanned);
+  const auto manifest_pieces = static_cast<uint32_t>(PiecesOf(scanned.manifest.size()));
+  again.tamper = [&](uint32_t piece, std::string&) {
+    if (piece >= manifest_pieces) again.Send(0, std::string(scanned.manifest.size(), 'x'));
+  };
+  EXPECT_EQ(again.Run().state(), v1::STAGE_STATE_DONE) << again.status().error();
+  EXPECT_EQ(Read(version + ".manifest"), scanned.manifest);
+  EXPECT_EQ(Listing(version), Listing(source_.path()));
+}
+
+TEST_F(TransferTest, APipeInPlaceOfAFileIsReplaced) {
+  const ScannedTree scanned = Scan(source_.path());
+  {
+    TestNode node(state_ / "a", scanned);
+    ASSERT_EQ(node.Run().state(), v1::STAGE_STATE_DONE);
+  }
+  const std::string version = Version(state_ / "a", scanned);
+  fs::remove(version + "/train.py");
+  ASSERT_EQ(mkfifo((version + "/train.py").c_str(), 0600), 0);
+  TestNode mend(state_ / "a", scanned);
+  EXPECT_EQ(mend.Run().state(), v1::STAGE_STATE_DONE) << mend.status().error();
+  EXPECT_THAT(mend.status().damaged(), ElementsAre("train.py: of another kind"));
+  EXPECT_EQ(Listing(version), Listing(source_.path()));
+}
+
+TEST_F(TransferTest, AFileMayHaveAnyNameBesideALink) {
+  for (const char* name : {"liba.muster-new", "liba.link", "liba.new", "liba.partial"})
+    Write(source_ / name, name);
+  const ScannedTree scanned = Scan(source_.path());
+  TestNode node(state_ / "a", scanned);
+  EXPECT_EQ(node.Run().state(), v1::STAGE_STATE_DONE) << node.status().error();
+  EXPECT_EQ(Listing(Version(state_ / "a", scanned)), Listing(source_.path()));
+}
+
+TEST_F(TransferTest, AManifestThatIsTooLargeIsRefused) {
+  const ScannedTree scanned = Scan(source_.path());
+  TestNode node(state_ / "a", scanned);
+  node.begin.set_manifest_bytes(~uint64_t{0});
+  node.Begin();
+  EXPECT_EQ(node.WaitForEnd().state(), v1::STAGE_STATE_FAILED);
+  EXPECT_THAT(node.status().error(),
+              HasSubstr("a manifest of 17592186044416 MiB; at most 256 MiB"));
+}
+
 TEST_F(TransferTest, NoContentIdLeavesTheStateFolder) {
   const ScannedTree scanned = Scan(source_.path());
   TestNode node(state_ / "a", scanned);

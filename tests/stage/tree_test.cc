@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "common/sha256.h"
 
 namespace muster {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 v1::TreeEntry File(const std::string& path, const std::string& content) {
   v1::TreeEntry entry;
@@ -93,6 +96,59 @@ TEST(Tree, RefusesSumsModesAndOrdersThatDoNotFit) {
   EXPECT_FALSE(Parse({File("b", "x"), File("a", "x")}).ok());
   EXPECT_FALSE(Parse({File("a", "x"), File("a", "x")}).ok());
   EXPECT_FALSE(Tree::Parse("no manifest").ok());
+}
+
+TEST(Tree, RefusesSizesWithoutSums) {
+  v1::TreeEntry file = File("a", "");
+  for (const uint64_t size : {uint64_t{1}, kPieceBytes, ~uint64_t{0},
+                              ~uint64_t{0} - kPieceBytes + 2, uint64_t{1} << 63}) {
+    file.set_size(size);
+    EXPECT_FALSE(Parse({file}).ok()) << size;
+  }
+}
+
+// Whatever bytes come: they are refused, or the tree keeps what Parse promises.
+TEST(Tree, DamagedManifestsAreRefusedOrSound) {
+  v1::TreeEntry link;
+  link.set_path("b/link");
+  link.set_kind(v1::TREE_KIND_SYMLINK);
+  link.set_target("../a");
+  v1::TreeManifest manifest;
+  manifest.set_format(kTreeFormat);
+  for (const auto& entry : {File("a", std::string(kPieceBytes + 1, 'x')), Folder("b"), link,
+                            File("c.py", "text"), File("d", "")})
+    *manifest.add_entries() = entry;
+  const std::string good = manifest.SerializeAsString();
+  std::mt19937 random(1);
+  int sound = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    std::string bytes = good;
+    for (uint32_t changes = 1 + random() % 3; changes > 0; --changes) {
+      const size_t at = random() % bytes.size();
+      if (random() % 8 == 0) {
+        bytes.resize(at + 1);
+      } else {
+        bytes[at] = static_cast<char>(bytes[at] ^ static_cast<char>(1 << random() % 8));
+      }
+    }
+    const auto tree = Tree::Parse(bytes);
+    if (!tree.ok()) continue;
+    ++sound;
+    uint64_t total = 0;
+    for (uint32_t piece = 0; piece < tree->num_pieces(); ++piece) {
+      const PiecePlace place = tree->Locate(piece);
+      ASSERT_LT(place.entry, tree->num_entries());
+      ASSERT_TRUE(place.size > 0 && place.size <= kPieceBytes) << place.size;
+      ASSERT_EQ(tree->Sum(piece).size(), kSha256Bytes);
+      total += place.size;
+    }
+    ASSERT_EQ(total, tree->bytes());
+    for (const v1::TreeEntry& entry : tree->manifest().entries()) {
+      ASSERT_FALSE(entry.path().starts_with('/'));
+      ASSERT_THAT("/" + entry.path() + "/", Not(HasSubstr("/../")));
+    }
+  }
+  EXPECT_GT(sound, 0);  // most changes of sums and letters are
 }
 
 TEST(Tree, KnowsContentIds) {

@@ -48,6 +48,10 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes
   if (fsync(fd.get()) != 0) return PosixError("fsync " + temporary);
   fd.reset();
   if (rename(temporary.c_str(), path.c_str()) != 0) return PosixError("rename to " + path);
+  // The name is durable with its folder.
+  const std::string folder = path.substr(0, path.rfind('/'));
+  const UniqueFd parent(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!parent || fsync(parent.get()) != 0) return PosixError("fsync " + folder);
   return absl::OkStatus();
 }
 
@@ -95,6 +99,7 @@ absl::StatusOr<UniqueFd> LockFile(const std::string& path) {
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return PosixError("open " + path);
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return PosixError("lock " + path);
     return absl::UnavailableError(path + ": another transfer has it");
   }
   // Its last holder may have removed it: then the name is another file's by now, or nobody's.

@@ -66,7 +66,8 @@ Known KnownFiles(const std::vector<std::string>& versions) {
 // tree's own file will be, so nothing is to be copied.
 absl::Status TakeFrom(const std::string& path, bool in_place, const Tree& tree, size_t entry,
                       TreeFiles& files, const StockOptions& options, Stock& stock) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  // What stands there may be anything: a pipe that nobody writes to must not be waited for.
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat info;
   if (!fd || fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return absl::OkStatus();
   for (uint32_t i = 0; i < NumPieces(tree.entry(entry)); ++i) {

@@ -106,6 +106,12 @@ void TlsStream::SetPatience(std::chrono::milliseconds limit) {
   setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
 }
 
+bool TlsStream::Interrupted(int result) const {
+  if (errno != EINTR) return false;
+  const int code = SSL_get_error(context_->ssl, result);
+  return code == SSL_ERROR_WANT_READ || code == SSL_ERROR_WANT_WRITE;
+}
+
 absl::Status TlsStream::Error(const char* what, int result) const {
   const int system = errno;
   const int code = SSL_get_error(context_->ssl, result);
@@ -125,6 +131,7 @@ absl::Status TlsStream::Write(std::string_view bytes) {
     size_t done = 0;
     errno = 0;
     const int result = SSL_write_ex(context_->ssl, bytes.data(), bytes.size(), &done);
+    if (result != 1 && Interrupted(result)) continue;
     if (result != 1) return Error("write", result);
     bytes.remove_prefix(done);
   }
@@ -138,6 +145,7 @@ absl::StatusOr<std::string> TlsStream::Read(size_t size) {
     size_t done = 0;
     errno = 0;
     const int result = SSL_read_ex(context_->ssl, bytes.data() + have, size - have, &done);
+    if (result != 1 && Interrupted(result)) continue;
     if (result != 1) return Error("read", result);
     have += done;
   }

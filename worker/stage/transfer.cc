@@ -24,7 +24,7 @@ constexpr uint64_t kBlock = 4096;  // what a small file takes on the disk
 constexpr uint64_t kSpareBytes = uint64_t{16} << 20;
 
 std::string MiB(uint64_t bytes) {
-  return absl::StrCat((bytes + (1 << 20) - 1) >> 20, " MiB");
+  return absl::StrCat((bytes >> 20) + (bytes % (1 << 20) != 0 ? 1 : 0), " MiB");
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ void Transfer::Take(const v1::StageOrder& order) {
 void Transfer::Begin(const v1::StageBegin& begin) {
   begin_ = begin;
   SetState(v1::STAGE_STATE_READING);
-  if (IsContentId(begin_.content_id())) {
+  if (IsContentId(begin_.content_id()) && begin_.manifest_bytes() <= kMaxManifestBytes) {
     layout_.emplace(state_dir_, begin_.content_id());
     pieces_ = std::make_unique<PieceMap>(ManifestPieces());
     {
@@ -126,7 +126,13 @@ absl::Status Transfer::PruneOnly() {
 }
 
 absl::Status Transfer::RunSteps() {
-  if (!layout_) return absl::InvalidArgumentError("'" + begin_.content_id() + "' is no content id");
+  if (!IsContentId(begin_.content_id()))
+    return absl::InvalidArgumentError("'" + begin_.content_id() + "' is no content id");
+  if (!layout_) {
+    return absl::InvalidArgumentError(absl::StrCat("a manifest of ", MiB(begin_.manifest_bytes()),
+                                                   "; at most ", MiB(kMaxManifestBytes),
+                                                   " are taken: stage parts of the tree"));
+  }
   MUSTER_RETURN_IF_ERROR(MakeFolders(layout_->root));
   // The same tree may be on its way from another controller: then it will be there soon.
   auto lock = LockFile(layout_->lock);
@@ -146,7 +152,8 @@ absl::Status Transfer::RunSteps() {
 absl::Status Transfer::LearnManifest() {
   // A version that is here has it.
   auto bytes = ReadFile(layout_->manifest, kMaxManifestBytes);
-  if (bytes.ok() && Tree::ContentId(*bytes) == begin_.content_id()) {
+  if (bytes.ok() && bytes->size() == begin_.manifest_bytes() &&
+      Tree::ContentId(*bytes) == begin_.content_id()) {
     manifest_on_disk_ = true;
     absl::MutexLock lock(&mutex_);
     for (size_t i = 0; i < manifest_.size(); ++i) {
@@ -271,6 +278,8 @@ absl::Status Transfer::Publish() {
 absl::Status Transfer::TakePiece(const Piece& piece) {
   const uint32_t manifest = ManifestPieces();
   if (piece.number < manifest) {
+    // It has been checked as a whole by now; what is sent again is not looked at.
+    if (tree_ != nullptr) return absl::OkStatus();
     const uint64_t size =
         std::min(kPieceBytes, begin_.manifest_bytes() - piece.number * kPieceBytes);
     if (piece.bytes.size() != size) return absl::DataLossError("it sent a damaged manifest");

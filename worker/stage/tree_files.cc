@@ -136,7 +136,8 @@ absl::Status TreeFiles::Write(uint32_t piece, std::string_view bytes) {
 absl::Status TreeFiles::SetLink(size_t entry, const std::string& path) const {
   const std::string& target = tree_.entry(entry).target();
   if (TargetOf(path) == target) return absl::OkStatus();
-  const std::string temporary = path + ".muster-new";
+  // Beside the tree: in it, the name may be a file's.
+  const std::string temporary = layout_.partial + ".link";
   unlink(temporary.c_str());
   if (symlink(target.c_str(), temporary.c_str()) != 0 ||
       rename(temporary.c_str(), path.c_str()) != 0) {

@@ -82,8 +82,17 @@ std::string WhyKept(const std::string& state_dir, const Version& version,
   return "";
 }
 
-absl::Status Remove(const Layout& layout) {
+// FailedPrecondition: why it stays.
+absl::Status Remove(const std::string& state_dir, const Version& version,
+                    const std::set<std::string>& in_use) {
+  const Layout layout(state_dir, version.content_id);
   MUSTER_ASSIGN_OR_RETURN(const UniqueFd lock, LockFile(layout.lock));
+  // Under the lock: a transfer of it may have ended just now, and made a link to it.
+  struct stat info;
+  if (lstat(layout.manifest.c_str(), &info) == 0 && Nanoseconds(info.st_mtim) != version.used_ns)
+    return absl::FailedPreconditionError("it was staged again just now");
+  const std::string why = WhyKept(state_dir, version, in_use);
+  if (!why.empty()) return absl::FailedPreconditionError(why);
   // Without its manifest it is no version any more, whatever happens next.
   if (unlink(layout.manifest.c_str()) != 0 && errno != ENOENT)
     return PosixError("remove " + layout.manifest);
@@ -153,15 +162,11 @@ Pruned Prune(const std::string& state_dir, uint32_t keep, const std::set<std::st
   const std::vector<Version> versions = ListVersions(state_dir);
   for (size_t i = keep; i < versions.size(); ++i) {
     const std::string name = versions[i].content_id.substr(0, 12);
-    std::string why = WhyKept(state_dir, versions[i], in_use);
-    if (why.empty()) {
-      const absl::Status removed = Remove(Layout(state_dir, versions[i].content_id));
-      if (!removed.ok()) why = std::string(removed.message());
-    }
-    if (why.empty()) {
+    const absl::Status removed = Remove(state_dir, versions[i], in_use);
+    if (removed.ok()) {
       pruned.removed.push_back(versions[i].content_id);
     } else {
-      pruned.kept.push_back(absl::StrCat(name, ": ", why));
+      pruned.kept.push_back(absl::StrCat(name, ": ", removed.message()));
     }
   }
   RemoveLeftovers(state_dir + "/stage", all_partial);
