@@ -44,14 +44,36 @@ TEST(TlsStream, ASignalDoesNotEndAReadThatWaits) {
   EXPECT_EQ(*got, "hello");
 }
 
-TEST(TlsStream, SilenceEndsAReadAfterItsPatience) {
+TEST(TlsStream, WhoSendsAByteNowAndThenIsCutOff) {
+  signal(SIGPIPE, SIG_IGN);
+  int sockets[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+  UniqueFd slow(sockets[0]);
+  std::string hello("\x16\x03\x01\x40\x00\x01\x00\x3f\xfc", 9);  // of 16 KiB
+  hello.resize(16'000, '\0');
+  size_t sent = 0;
+  std::thread writer([&] {
+    while (sent < hello.size() && send(slow.get(), &hello[sent], 1, MSG_NOSIGNAL) == 1) {
+      ++sent;
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+  });
+  const auto stream =
+      TlsStream::Start(UniqueFd(sockets[1]), TlsStream::Side::kServer,
+                       std::string(kTransferKeyBytes, 'k'), std::chrono::milliseconds(200));
+  writer.join();
+  EXPECT_EQ(stream.status().message(), "handshake: it takes too long");
+  EXPECT_LT(sent, hello.size());
+}
+
+TEST(TlsStream, SilenceEndsTheHandshake) {
   int sockets[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
   const UniqueFd silent(sockets[0]);
   const auto stream =
       TlsStream::Start(UniqueFd(sockets[1]), TlsStream::Side::kClient,
                        std::string(kTransferKeyBytes, 'k'), std::chrono::milliseconds(50));
-  EXPECT_EQ(stream.status().message(), "handshake: it is silent");
+  EXPECT_EQ(stream.status().message(), "handshake: it takes too long");
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include "worker/stage/tls_stream.h"
 
 #include <absl/strings/str_cat.h>
+#include <fcntl.h>
 #include <openssl/err.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -92,10 +94,32 @@ absl::StatusOr<std::unique_ptr<TlsStream>> TlsStream::Start(UniqueFd socket, Sid
   if (c.ssl == nullptr || SSL_set_fd(c.ssl, socket.get()) != 1)
     return absl::InternalError("TLS: " + LastError());
   stream->socket_ = std::move(socket);
-  stream->SetPatience(limit);
-  const int result = server ? SSL_accept(c.ssl) : SSL_connect(c.ssl);
-  if (result != 1) return stream->Error("handshake", result);
+  MUSTER_RETURN_IF_ERROR(stream->Handshake(server, limit));
   return stream;
+}
+
+// The limit is for all of it: who sends a byte now and then must not hold a place for long.
+absl::Status TlsStream::Handshake(bool server, std::chrono::milliseconds limit) {
+  using std::chrono::milliseconds;
+  using SteadyClock = std::chrono::steady_clock;
+  const auto end = SteadyClock::now() + limit;
+  const int flags = fcntl(socket_.get(), F_GETFL);
+  fcntl(socket_.get(), F_SETFL, flags | O_NONBLOCK);
+  while (true) {
+    errno = 0;
+    const int result = server ? SSL_accept(context_->ssl) : SSL_connect(context_->ssl);
+    if (result == 1) break;
+    const int code = SSL_get_error(context_->ssl, result);
+    if (code != SSL_ERROR_WANT_READ && code != SSL_ERROR_WANT_WRITE)
+      return Error("handshake", result);
+    const auto left = std::chrono::ceil<milliseconds>(end - SteadyClock::now());
+    if (left.count() <= 0) return absl::UnavailableError("handshake: it takes too long");
+    pollfd wait = {.fd = socket_.get(), .events = POLLIN, .revents = 0};
+    if (code == SSL_ERROR_WANT_WRITE) wait.events = POLLOUT;
+    poll(&wait, 1, static_cast<int>(left.count()));
+  }
+  fcntl(socket_.get(), F_SETFL, flags);
+  return absl::OkStatus();
 }
 
 void TlsStream::SetPatience(std::chrono::milliseconds limit) {

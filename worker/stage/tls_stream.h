@@ -39,6 +39,7 @@ class TlsStream {
  private:
   struct Context;
   TlsStream();
+  absl::Status Handshake(bool server, std::chrono::milliseconds limit);
   // The call was ended by a signal, as after SIGSTOP and SIGCONT, and is to be made again.
   bool Interrupted(int result) const;
   absl::Status Error(const char* what, int result) const;
