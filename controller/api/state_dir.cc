@@ -9,9 +9,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "common/status.h"
+#include "common/unix_socket.h"
 
 namespace muster::api {
 namespace {
@@ -80,11 +82,18 @@ absl::Status MakeStateDir(const std::string& path) {
   return MakePrivate(path);
 }
 
-std::string Holder(int fd) {
+constexpr std::chrono::milliseconds kLookAgain{20};
+
+// What the lock file says of its holder; 0: nothing.
+pid_t WrittenPid(int fd) {
   char text[32] = {};
   const ssize_t n = pread(fd, text, sizeof text - 1, 0);
   const long pid = n > 0 ? std::strtol(text, nullptr, 10) : 0;
-  return pid > 0 ? "pid " + std::to_string(pid) : "another process";
+  return pid > 0 ? static_cast<pid_t>(pid) : 0;
+}
+
+std::string Describe(pid_t holder) {
+  return holder > 0 ? "pid " + std::to_string(holder) : "another process";
 }
 
 }  // namespace
@@ -105,15 +114,30 @@ std::string SocketPath(const std::string& state_dir) {
 StateLock::StateLock(std::string state_dir, UniqueFd fd)
     : state_dir_(std::move(state_dir)), fd_(std::move(fd)) {}
 
-absl::StatusOr<StateLock> StateLock::Acquire(const std::string& state_dir) {
+std::optional<pid_t> StateLock::Holder(const std::string& state_dir) {
+  const std::string path = state_dir + "/controller.lock";
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd) return std::nullopt;
+  if (flock(fd.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return std::nullopt;
+  return WrittenPid(fd.get());
+}
+
+absl::StatusOr<StateLock> StateLock::Acquire(const std::string& state_dir,
+                                             std::chrono::milliseconds wait) {
   MUSTER_RETURN_IF_ERROR(MakeStateDir(state_dir));
   const std::string path = state_dir + "/controller.lock";
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return PosixError("open " + path);
-  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+  const auto deadline = std::chrono::steady_clock::now() + wait;
+  while (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return PosixError("lock " + path);
-    return absl::FailedPreconditionError("a controller runs already for " + state_dir + " (" +
-                                         Holder(fd.get()) + "): use that one, or end it first");
+    const bool serves = ConnectUnix(SocketPath(state_dir)).ok();
+    if (serves || std::chrono::steady_clock::now() >= deadline) {
+      return absl::FailedPreconditionError("a controller runs already for " + state_dir + " (" +
+                                           Describe(WrittenPid(fd.get())) +
+                                           "): use that one, or end it first");
+    }
+    std::this_thread::sleep_for(kLookAgain);
   }
   const std::string pid = std::to_string(getpid()) + "\n";
   if (ftruncate(fd.get(), 0) != 0 ||

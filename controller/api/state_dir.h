@@ -1,7 +1,10 @@
 #pragma once
 
 #include <absl/status/statusor.h>
+#include <sys/types.h>
 
+#include <chrono>
+#include <optional>
 #include <string>
 
 #include "common/unique_fd.h"
@@ -23,8 +26,13 @@ std::string SocketPath(const std::string& state_dir);
 class StateLock {
  public:
   // Makes the folder (mode 0700) if needed. FailedPrecondition: another controller holds it (its
-  // pid is named), or the folder belongs to somebody else or is open to others.
-  static absl::StatusOr<StateLock> Acquire(const std::string& state_dir);
+  // pid is named), or the folder belongs to somebody else or is open to others. One that holds it
+  // and does not serve is about to end, or only looks: it is waited for, at most `wait`.
+  static absl::StatusOr<StateLock> Acquire(
+      const std::string& state_dir, std::chrono::milliseconds wait = std::chrono::milliseconds(0));
+
+  // The pid of the controller that holds it, 0 if that is not said; nothing when nobody does.
+  static std::optional<pid_t> Holder(const std::string& state_dir);
 
   const std::string& state_dir() const { return state_dir_; }
 

@@ -26,6 +26,8 @@ namespace muster::cli {
 namespace {
 
 constexpr auto kPoll = std::chrono::milliseconds(50);
+// For the end of a controller that no longer answers. Less than who starts us waits.
+constexpr auto kEndOfAnother = std::chrono::seconds(10);
 
 // Takes log faults to the controller while there is one; the log organ lives longer on both ends.
 // Any thread.
@@ -63,7 +65,8 @@ absl::Status RunController(const std::string& state_dir) {
   SignalWait signals({SIGINT, SIGTERM, SIGHUP});  // before any thread
   log::Init("muster serve");
   RaiseFileLimit();
-  MUSTER_ASSIGN_OR_RETURN(const api::StateLock lock, api::StateLock::Acquire(state_dir));
+  MUSTER_ASSIGN_OR_RETURN(const api::StateLock lock,
+                          api::StateLock::Acquire(state_dir, kEndOfAnother));
 
   std::atomic<bool> ended{false};
   FaultReporter faults;

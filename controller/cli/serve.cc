@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "controller/api/connect.h"
@@ -54,20 +55,32 @@ int Background(const std::string& state_dir) {
   return kExitOk;
 }
 
-int Stop(const std::string& state_dir, bool force) {
-  if (!api::Connect(state_dir).ok()) {
-    PrintError("no controller runs for " + state_dir);
-    return kExitOk;
-  }
+absl::Status AskToEnd(const std::string& state_dir, bool force) {
   Client client(ConnectToRunning(state_dir));
   v1::ShutdownRequest request;
   request.set_force(force);
-  const auto response =
-      client.Call<v1::ShutdownRequest, v1::ShutdownResponse>(&Client::Stub::Shutdown, request);
-  if (!response.ok()) return Report(response.status());
-  const auto deadline = std::chrono::steady_clock::now() + kEndTimeout;
-  // First its socket goes, at the end the process and with it the lock.
-  while (api::Connect(state_dir).ok() || !api::StateLock::Acquire(state_dir).ok()) {
+  return client.Call<v1::ShutdownRequest, v1::ShutdownResponse>(&Client::Stub::Shutdown, request)
+      .status();
+}
+
+// Until it has let go of its state, so that another can start at once: it stops to answer before.
+int Stop(const std::string& state_dir, bool force) {
+  if (!api::StateLock::Holder(state_dir)) {
+    PrintError("no controller runs for " + state_dir);
+    return kExitOk;
+  }
+  auto deadline = std::chrono::steady_clock::now() + kEndTimeout;
+  std::optional<pid_t> asked;
+  while (const auto holder = api::StateLock::Holder(state_dir)) {
+    if (asked && *holder != *asked) break;  // the next one
+    // One that is starting answers soon, one that is ending never.
+    if (!asked && api::Connect(state_dir).ok()) {
+      const auto serving = api::StateLock::Holder(state_dir);  // its pid is written by now
+      const absl::Status status = AskToEnd(state_dir, force);
+      if (!status.ok() && !absl::IsUnavailable(status)) return Report(status);
+      if (status.ok()) asked = serving;
+      deadline = std::chrono::steady_clock::now() + kEndTimeout;
+    }
     if (std::chrono::steady_clock::now() > deadline) {
       return Report(absl::DeadlineExceededError("the controller does not end; see " + state_dir +
                                                 "/controller.log"));

@@ -6,8 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
+#include <optional>
+#include <thread>
 
+#include "common/unix_socket.h"
 #include "tests/logs/temp_dir.h"
 
 namespace muster::api {
@@ -45,6 +49,28 @@ TEST(StateDirTest, OneControllerAFolder) {
     EXPECT_FALSE(StateLock::Acquire(path).ok());
   }
   EXPECT_TRUE(StateLock::Acquire(path).ok());
+}
+
+TEST(StateDirTest, OneThatEndsIsWaitedFor) {
+  constexpr std::chrono::minutes kLong(1);
+  TempDir dir;
+  EXPECT_EQ(StateLock::Holder(dir.path()), std::nullopt);
+  std::optional<StateLock> lock = *StateLock::Acquire(dir.path());
+  EXPECT_EQ(StateLock::Holder(dir.path()), getpid());
+  std::thread end([&lock] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    lock.reset();
+  });
+  {
+    const auto next = StateLock::Acquire(dir.path(), kLong);
+    EXPECT_TRUE(next.ok()) << next.status();
+    end.join();
+    // One that serves is not.
+    const auto socket = ListenUnix(SocketPath(dir.path()));
+    ASSERT_TRUE(socket.ok()) << socket.status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(StateLock::Acquire(dir.path(), kLong).status()));
+  }
+  EXPECT_EQ(StateLock::Holder(dir.path()), std::nullopt);
 }
 
 TEST(StateDirTest, TheUsersFolderIsPrivateToo) {

@@ -56,6 +56,20 @@ def test_stop_works_after_the_controller_was_killed(cluster):
     assert not any(map(alive, ranks))
 
 
+def test_after_serve_stop_the_controller_has_gone(cluster):
+    for _ in range(5):
+        code, _, live = cluster.run("--", "true", slots=1)
+        assert code == 0, live
+        pid = cluster.controller_pid()
+        cluster.muster("serve", "--stop")
+        cluster.muster("serve", "--background")
+        assert cluster.controller_pid() != pid
+    # Also after one that somebody else is ending.
+    os.kill(cluster.controller_pid(), signal.SIGTERM)
+    cluster.muster("serve", "--stop")
+    assert "no controller runs" in cluster.muster("serve", "--stop")[1]
+
+
 def test_serve_stop_is_refused_while_jobs_run_unless_forced(cluster):
     cluster.muster("submit", "--hostfile", cluster.hostfile(), "--detach", *cluster.rank("step_log.sh", 1000))
     cluster.wait_state("running")
