@@ -35,13 +35,14 @@ class OtherDaemonTest : public testing::Test {
     std::filesystem::remove_all(dir_);
   }
 
-  void Serve(const std::string& text_after_pid) {
+  // `said`: the pid that it writes, if not its own.
+  void Serve(const std::string& text_after_pid, pid_t said = 0) {
     int ready[2];
     ASSERT_EQ(pipe(ready), 0);
     pid_ = fork();
     if (pid_ == 0) {
       const int lock = open((dir_ + "/lock").c_str(), O_RDWR | O_CREAT, 0600);
-      const std::string text = std::to_string(getpid()) + "\n" + text_after_pid;
+      const std::string text = std::to_string(said > 0 ? said : getpid()) + "\n" + text_after_pid;
       const bool ok = flock(lock, LOCK_EX | LOCK_NB) == 0 &&
                       write(lock, text.data(), text.size()) > 0 && write(ready[1], "x", 1) == 1;
       while (ok) pause();
@@ -86,6 +87,29 @@ TEST_F(OtherDaemonTest, OneOfAnotherProtocolWithoutRanksIsEnded) {
   Serve("999\n");
   EXPECT_TRUE(Replace().ok()) << Replace();
   EXPECT_FALSE(Serves());
+}
+
+TEST_F(OtherDaemonTest, APidOfAnotherContainerIsNotEnded) {
+  const pid_t bystander = fork();
+  if (bystander == 0) {
+    while (true) pause();
+  }
+  Serve("999\n", bystander);
+  const absl::Status status = Replace();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(status.ToString(), HasSubstr("is no process of this host"));
+  EXPECT_EQ(waitpid(bystander, nullptr, WNOHANG), 0);
+  kill(bystander, SIGKILL);
+  waitpid(bystander, nullptr, 0);
+}
+
+TEST_F(OtherDaemonTest, AStrangersLockSaysNothing) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can make a stranger's file";
+  Serve("999\n");
+  ASSERT_EQ(chown((dir_ + "/lock").c_str(), 12345, 12345), 0);
+  EXPECT_FALSE(Serves());
+  EXPECT_TRUE(Replace().ok());
+  EXPECT_EQ(kill(pid_, 0), 0);
 }
 
 TEST_F(OtherDaemonTest, OneWithRanksStaysAndItsJobsAreNamed) {

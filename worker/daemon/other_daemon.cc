@@ -3,14 +3,17 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <filesystem>
 #include <set>
 #include <string_view>
+#include <system_error>
 #include <thread>
 
 #include "common/unique_fd.h"
@@ -28,6 +31,27 @@ Number ParseNumber(std::string_view text, Number otherwise) {
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() ? value : otherwise;
+}
+
+std::string LockPath(const std::string& state_dir) {
+  return state_dir + "/lock";
+}
+
+// Whether this process has the lock file open. A pid that a daemon of another container wrote there
+// means another process here, or none.
+bool HasLockOpen(pid_t pid, const std::string& state_dir) {
+  struct stat lock;
+  if (stat(LockPath(state_dir).c_str(), &lock) != 0) return false;
+  std::error_code error;
+  const std::filesystem::path folder = "/proc/" + std::to_string(pid) + "/fd";
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    struct stat file;
+    if (stat(entry.path().c_str(), &file) == 0 && file.st_dev == lock.st_dev &&
+        file.st_ino == lock.st_ino) {
+      return true;
+    }
+  }
+  return false;
 }
 
 // "<controller>/<job>" of each shim whose rank folder lies below the state folder.
@@ -50,8 +74,12 @@ std::string LockText(const ServingDaemon& daemon) {
 }
 
 std::optional<ServingDaemon> FindServing(const std::string& state_dir) {
-  const UniqueFd lock(open((state_dir + "/lock").c_str(), O_RDONLY | O_CLOEXEC));
-  if (!lock) return std::nullopt;
+  const UniqueFd lock(
+      open(LockPath(state_dir).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat info;
+  if (!lock || fstat(lock.get(), &info) != 0) return std::nullopt;
+  // In /var/tmp somebody else may have been there first, and have written any pid.
+  if (!S_ISREG(info.st_mode) || info.st_uid != geteuid()) return std::nullopt;
   if (flock(lock.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return std::nullopt;
   std::array<char, 64> buffer;
   const ssize_t n = pread(lock.get(), buffer.data(), buffer.size(), 0);
@@ -77,6 +105,11 @@ absl::Status ReplaceOtherProtocol(const std::string& state_dir, const facts::Pro
     return absl::FailedPreconditionError(
         daemon + ", and ranks run under it (controller/job " + names +
         "): stop them with the muster that started them, or wait for their end");
+  }
+  if (!HasLockOpen(serving->pid, state_dir)) {
+    return absl::FailedPreconditionError(
+        daemon + ", and is no process of this host: end it where it runs (another container or " +
+        "host with the same folder), or set MUSTER_STATE to a folder of this host's own");
   }
   kill(serving->pid, SIGTERM);
   const auto deadline = std::chrono::steady_clock::now() + kEndLimit;

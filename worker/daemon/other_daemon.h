@@ -19,12 +19,13 @@ struct ServingDaemon {
 };
 // The text of that file.
 std::string LockText(const ServingDaemon& daemon);
-// Who serves the folder now; nobody: no file, or nobody holds its lock. A daemon that does not say
-// its protocol has the first one.
+// Who serves the folder now; nobody: no file of ours, or nobody holds its lock. A daemon that does
+// not say its protocol has the first one.
 std::optional<ServingDaemon> FindServing(const std::string& state_dir);
 
 // Makes room for a daemon of this build: one of the same protocol stays and is used, one of another
-// is ended, if no rank lives under it. FailedPrecondition names the jobs of those that do.
+// is ended, if no rank lives under it. FailedPrecondition names the jobs of those that do,
+// or says that it is no process of this host.
 absl::Status ReplaceOtherProtocol(const std::string& state_dir, const facts::ProcReader& proc);
 
 }  // namespace muster::worker

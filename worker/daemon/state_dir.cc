@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 
 #include "common/status.h"
 
@@ -15,6 +17,8 @@ namespace muster::worker {
 namespace {
 
 constexpr char kLockFile[] = "lock";
+constexpr int kMostLooks = 10;
+constexpr std::chrono::milliseconds kLookAgain{10};
 
 // In /var/tmp anybody can make a folder of our name first.
 absl::Status CheckOurs(const std::string& path) {
@@ -74,12 +78,19 @@ absl::StatusOr<StateDir> OpenStateDir(const std::string& given) {
   const std::string lock = state.path + "/" + kLockFile;
   state.lock.reset(open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!state.lock) return PosixError("open " + lock);
-  if (flock(state.lock.get(), LOCK_EX | LOCK_NB) != 0) {
+  // A bridge that looks whether somebody serves here holds it for a moment.
+  for (int looks = 0; flock(state.lock.get(), LOCK_EX | LOCK_NB) != 0; ++looks) {
+    if (errno == EWOULDBLOCK && looks < kMostLooks) {
+      std::this_thread::sleep_for(kLookAgain);
+      continue;
+    }
     if (errno != EWOULDBLOCK) return PosixError("lock " + lock);
     return absl::AlreadyExistsError("another musterd (pid " + ReadPid(state.lock.get()) +
                                     ") already serves " + state.path +
                                     ": use it, or give this one another --name or --state-dir");
   }
+  // What the last daemon said of itself must not be taken for ours.
+  if (ftruncate(state.lock.get(), 0) != 0) return PosixError("truncate " + lock);
   return state;
 }
 
