@@ -16,6 +16,7 @@ namespace {
 
 constexpr size_t kBiggestMessage = 256 << 10;
 constexpr size_t kLengthBytes = 4;
+constexpr std::chrono::milliseconds kFullQueuePause{10};
 
 std::string FormatLength(size_t length) {
   std::string bytes;
@@ -118,7 +119,7 @@ absl::StatusOr<std::string> ReceiveMessage(int fd, const Limits& limits) {
   return ReceiveBytes(fd, length, limits);
 }
 
-absl::StatusOr<Agent> Agent::Connect(const std::string& socket_path) {
+absl::StatusOr<Agent> Agent::Connect(const std::string& socket_path, const Limits& limits) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (socket_path.size() >= sizeof address.sun_path) {
@@ -127,8 +128,12 @@ absl::StatusOr<Agent> Agent::Connect(const std::string& socket_path) {
   std::memcpy(address.sun_path, socket_path.data(), socket_path.size());
   UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return PosixError("socket");
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return PosixError("connect");
+  while (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    if (errno != EAGAIN) return PosixError("connect");
+    if (limits.stop->WaitFor(kFullQueuePause)) return absl::CancelledError("closed");
+    if (limits.Left().count() == 0) {
+      return absl::DeadlineExceededError("its queue was full for " + limits.Total());
+    }
   }
   return Agent(std::move(fd));
 }

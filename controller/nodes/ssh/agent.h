@@ -35,7 +35,8 @@ inline constexpr char kSignRequest = 13;
 // A connection to an agent. One thread, but for Shutdown.
 class Agent {
  public:
-  static absl::StatusOr<Agent> Connect(const std::string& socket_path);
+  // Many hosts at once can fill its queue of connections; a place there is waited for.
+  static absl::StatusOr<Agent> Connect(const std::string& socket_path, const Limits& limits);
 
   absl::StatusOr<std::vector<AgentKey>> Identities(const Limits& limits);
   // Sends a message's body and returns the answer's.

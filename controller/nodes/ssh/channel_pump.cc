@@ -65,6 +65,9 @@ absl::Status ChannelPump::Run() {
     if (Finished() || (broken_ && !moved)) break;
     Wait(moved);
   }
+  // It may have come with the answer to the request, before we listened; libssh has kept it.
+  const int kept = ssh_channel_get_exit_status(channel_);
+  if (!wait_status_ && !broken_ && kept >= 0) wait_status_ = W_EXITCODE(kept & 0xff, 0);
   if (!broken_ || stop_.is_set() || wait_status_) return absl::OkStatus();
   return absl::UnavailableError("connection lost: " + LastError(session_));
 }

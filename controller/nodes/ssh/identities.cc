@@ -117,7 +117,7 @@ class Collector {
  private:
   absl::Status AskAgent() {
     if (target_.agent.empty()) return absl::OkStatus();
-    auto agent = Agent::Connect(target_.agent);
+    auto agent = Agent::Connect(target_.agent, limits_.AtMost(kAgentLimit));
     absl::Status status = agent.status();
     if (agent.ok()) {
       auto keys = agent->Identities(limits_.AtMost(kAgentLimit));

@@ -48,6 +48,7 @@ class SilentAgent {
   }
   ~SilentAgent() { std::filesystem::remove(path_); }
   const std::string& path() const { return path_; }
+  void TakeOne() const { close(accept(listener_.get(), nullptr, nullptr)); }
 
  private:
   const std::string path_ = "/tmp/muster_agent_" + std::to_string(getpid());
@@ -57,7 +58,7 @@ class SilentAgent {
 TEST(AgentTest, AnAgentThatSaysNothing) {
   const SilentAgent silent;
   StopSignal stop;
-  auto agent = Agent::Connect(silent.path());
+  auto agent = Agent::Connect(silent.path(), StartLimits(std::chrono::minutes(1), stop));
   ASSERT_TRUE(agent.ok()) << agent.status();
   EXPECT_TRUE(
       absl::IsDeadlineExceeded(agent->Identities(StartLimits(milliseconds(50), stop)).status()));
@@ -78,9 +79,36 @@ TEST(AgentTest, AnAgentThatSaysNothing) {
   EXPECT_TRUE(absl::IsUnavailable(ReceiveMessage(socket.get(), limits).status()));
 }
 
+TEST(AgentTest, AFullQueueIsWaitedFor) {
+  const SilentAgent silent;
+  StopSignal stop;
+  std::vector<Agent> waiting;
+  while (true) {
+    auto agent = Agent::Connect(silent.path(), StartLimits(milliseconds(1), stop));
+    if (!agent.ok()) {
+      EXPECT_TRUE(absl::IsDeadlineExceeded(agent.status())) << agent.status();
+      break;
+    }
+    waiting.push_back(*std::move(agent));
+    ASSERT_LT(waiting.size(), 100u);
+  }
+  std::thread later([&silent] {
+    std::this_thread::sleep_for(milliseconds(30));
+    silent.TakeOne();
+  });
+  const auto agent = Agent::Connect(silent.path(), StartLimits(std::chrono::minutes(1), stop));
+  EXPECT_TRUE(agent.ok()) << agent.status();
+  later.join();
+  stop.Set();
+  EXPECT_TRUE(absl::IsCancelled(
+      Agent::Connect(silent.path(), StartLimits(std::chrono::minutes(1), stop)).status()));
+}
+
 TEST(AgentTest, NoAgentThere) {
-  EXPECT_FALSE(Agent::Connect("/no/such/agent").ok());
-  EXPECT_FALSE(Agent::Connect(std::string(200, 'x')).ok());
+  StopSignal stop;
+  const Limits limits = StartLimits(std::chrono::minutes(1), stop);
+  EXPECT_FALSE(Agent::Connect("/no/such/agent", limits).ok());
+  EXPECT_FALSE(Agent::Connect(std::string(200, 'x'), limits).ok());
 }
 
 }  // namespace
