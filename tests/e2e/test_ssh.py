@@ -298,6 +298,7 @@ def test_a_connection_that_is_reset_loses_neither_rank_nor_byte(reach):
     script = "for i in $(seq 1 60); do seq 1 500; echo tick $i $$; sleep 0.05; done"
     kinds = [1, 4, 7]
     child = reach.submit([reach.line(k) for k in kinds], "--name", "ticks", "--", "sh", "-c", script)
+    reach.cluster.wait_state("running", "ticks", timeout=40)
     reach.cluster.wait_lines(len(kinds), "tick 2 ", "ticks", timeout=40)
     for k in kinds:
         for pid in reach.hosts.sessions(k):
