@@ -194,7 +194,7 @@ Command AddSubmit(CLI::App& root) {
       root.add_subcommand("submit", "Run a job on the machines of a hostfile and follow it");
   AddJobFlags(app, &flags->job);
   app->add_option("--stage", flags->stage,
-                  "Put this folder on all hosts first and run from there (docs/staging.md)")
+                  "Put this folder on all hosts first, run from there (docs/staging.md)")
       ->type_name("DIR");
   app->add_flag("--detach", flags->detach, "Return at once; the job goes on");
   JsonFlag(app, &flags->json);

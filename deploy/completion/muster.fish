@@ -44,7 +44,7 @@ complete -c muster -n '__fish_seen_subcommand_from submit' -l output -rF -d 'Fol
 complete -c muster -n '__fish_seen_subcommand_from submit' -l skip -x -d 'Leave out a check (repeatable; docs/preflight.md)'
 complete -c muster -n '__fish_seen_subcommand_from submit' -l port-range -x -d 'Ports that firewalls leave open: for MASTER_PORT and for the checks'
 complete -c muster -n '__fish_seen_subcommand_from submit' -l check-timeout -x -d 'For a host'\''s hello, and again for its answer (default: 20s for each)'
-complete -c muster -n '__fish_seen_subcommand_from submit' -l stage -rF -d 'Put this folder on all hosts first and run from there (docs/staging.md)'
+complete -c muster -n '__fish_seen_subcommand_from submit' -l stage -rF -d 'Put this folder on all hosts first, run from there (docs/staging.md)'
 complete -c muster -n '__fish_seen_subcommand_from submit' -l detach -d 'Return at once; the job goes on'
 complete -c muster -n '__fish_seen_subcommand_from submit' -l json -d 'Machine-readable output on stdout'
 complete -c muster -n '__fish_seen_subcommand_from submit' -F
