@@ -103,16 +103,20 @@ void BanSource(StageRun& run, size_t node) {
 void ReplanSlow(StageRun& run, int64_t now_ns) {
   uint32_t most = 0;
   for (const StageNode& node : run.nodes) most = std::max(most, node.status.pieces());
-  for (StageNode& node : run.nodes) {
+  for (size_t i = 0; i < run.nodes.size(); ++i) {
+    StageNode& node = run.nodes[i];
     const uint32_t have = node.status.pieces();
     // One that has what its source has is as fast as can be.
     const uint32_t could =
         node.source >= 0 ? run.nodes[static_cast<size_t>(node.source)].status.pieces() : most;
     const bool lags = have < could / 2 && could - have > kLagPieces;
-    // Its link to the controller may be what is slow.
-    if (lags && node.source == kController && now_ns - node.moved_ns > kMoveNs)
-      node.source = kNoSource;
     node.slow = !Whole(run, node) && (lags || (node.slow && most - have > kLagPieces));
+    // Its link to the controller may be what is slow. Without another way it is left alone: told of
+    // the controller again, it would ask again for what is on its way.
+    if (lags && node.source == kController && now_ns - node.moved_ns > kMoveNs &&
+        ChooseSource(run, i) != kController) {
+      node.source = kNoSource;
+    }
   }
   for (size_t i = 0; i < run.nodes.size(); ++i) {
     StageNode& node = run.nodes[i];

@@ -110,6 +110,26 @@ TEST(Relay, AChildOfASlowNodeMovesAndTheSlowOneDelaysOnlyItself) {
   ExpectNoCycle(run);
 }
 
+TEST(Relay, ASlowLinkToTheControllerIsLeftOnlyForAnotherWay) {
+  StageRun run = MakeRun(2);
+  AssignSources(run, 0);
+  run.nodes[0].status.set_pieces(run.pieces);
+  run.nodes[0].status.set_state(v1::STAGE_STATE_DONE);
+  StageNode& slow = run.nodes[1];
+  slow.status.set_pieces(10);
+  slow.source = kController;
+  slow.banned = {0};  // a firewall stands between the two
+  for (const int64_t now : {4 * kSecond, 8 * kSecond, 12 * kSecond}) {
+    ReplanSlow(run, now);
+    EXPECT_TRUE(AssignSources(run, now).empty()) << now;
+    EXPECT_EQ(slow.source, kController);
+  }
+  slow.banned.clear();
+  ReplanSlow(run, 16 * kSecond);
+  EXPECT_EQ(AssignSources(run, 16 * kSecond), std::vector<size_t>{1});
+  EXPECT_EQ(slow.source, 0);
+}
+
 TEST(Relay, AStalledChildTriesAnotherSource) {
   StageRun run = MakeRun(6);
   AssignSources(run, 0);
