@@ -37,9 +37,9 @@ bool CheckCharsmap(std::string_view charsmap, size_t offset) {
   }
   const std::string_view texts = charsmap.substr(sizeof(trie_bytes) + trie_bytes);
   if (texts.back() != '\0') fail(charsmap.size() - 1, "its last text has no end");
+  if (trie_bytes / sizeof(Unit) < kLabels) fail(0, "its trie is cut off");
   std::vector<Unit> units(trie_bytes / sizeof(Unit));
   std::memcpy(units.data(), charsmap.data() + sizeof(trie_bytes), trie_bytes);
-  if (units.size() < kLabels) fail(0, "its trie is cut off");
 
   // Every unit that any text can lead to.
   std::vector<bool> seen(units.size());
