@@ -32,7 +32,7 @@ class ProcessCarrier : public Carrier {
   std::string LastWords() override {
     const auto wait_status = process_->WaitEnd(milliseconds(200));
     process_->ReadErrors();
-    const std::string errors = process_->ErrorTail();
+    std::string errors = process_->ErrorTail();
     if (!wait_status) return errors;
     return process_->Name() + " " + DescribeWaitStatus(*wait_status) +
            (errors.empty() ? "" : ": " + errors);
