@@ -31,10 +31,10 @@ class Backend {
   virtual absl::StatusOr<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request) = 0;
   virtual absl::StatusOr<v1::Job> GetJob(const std::string& job) = 0;
   virtual absl::StatusOr<v1::StopResponse> Stop(const v1::StopRequest& request) = 0;
-  // Begins a preflight without a job. OK: `done` is called once, on the engine thread, and must not
-  // block; else it never is.
+  // Begins a preflight without a job, or a sweep for leftovers. OK: `done` is called once, on the
+  // engine thread, and must not block; else it never is.
   using CheckCallback = std::function<void(absl::StatusOr<v1::CheckResponse>)>;
-  virtual absl::Status Check(const v1::JobSpec& spec, CheckCallback done) = 0;
+  virtual absl::Status Check(const v1::CheckRequest& request, CheckCallback done) = 0;
   // Begins to stage a tree. `callback` is told how far it is, on any thread, and must not block;
   // the response that has `last`, or an error, is the last one. Ending the subscription ends the
   // transfer; what hosts have verified stays there.

@@ -93,8 +93,7 @@ grpc::ServerUnaryReactor* ControlService::Check(grpc::CallbackServerContext* /*c
   const auto call = std::make_shared<CheckCall>(response);
   call->Begin(call);
   const absl::Status begun = backend_.Check(
-      request->spec(),
-      [call](const absl::StatusOr<v1::CheckResponse>& result) { call->End(result); });
+      *request, [call](const absl::StatusOr<v1::CheckResponse>& result) { call->End(result); });
   if (!begun.ok()) call->End(begun);
   return call.get();
 }

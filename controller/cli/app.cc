@@ -31,6 +31,7 @@ constexpr char kFooter[] =
   muster submit --hostfile hosts -- python train.py      any command as ranks
   muster ps                                              jobs
   muster logs -f last --rank 0,3                         what ranks write
+  muster why last                                        why it ended as it did
   muster stop last                                       end all ranks, verified
 
 `muster COMMAND --help` says more. Errors go to stderr as `muster: ...`.
@@ -133,7 +134,8 @@ int Dispatch(CLI::App& root, const std::vector<Command>& commands,
   }
   const int code = command->run(invocation);
   // What became of a job or a controller counts more than lost lines about it.
-  const bool acts = std::set<std::string>{"submit", "stop", "serve"}.contains(selected->get_name());
+  const bool acts =
+      std::set<std::string>{"submit", "stop", "cleanup", "serve"}.contains(selected->get_name());
   return acts ? code : CheckStdout(code);
 }
 
@@ -158,9 +160,10 @@ int Main(std::vector<std::string> arguments) {
   // so.
   root.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   const std::vector<Command> commands = {
-      AddSubmit(root), AddPlan(root), AddCheck(root),   AddHosts(root),     AddPs(root),
-      AddLogs(root),   AddStop(root), AddStage(root),   AddBundle(root),    AddNodes(root),
-      AddServe(root),  AddCert(root), AddVersion(root), AddCompletion(root)};
+      AddSubmit(root),  AddPlan(root),  AddCheck(root),   AddHosts(root),
+      AddPs(root),      AddLogs(root),  AddStop(root),    AddWhy(root),
+      AddCleanup(root), AddStage(root), AddBundle(root),  AddNodes(root),
+      AddServe(root),   AddCert(root),  AddVersion(root), AddCompletion(root)};
   for (const Command& command : commands) command.app->allow_extras();
   try {
     return Dispatch(root, commands, std::move(arguments));

@@ -32,6 +32,8 @@ Command AddHosts(CLI::App& root);
 Command AddPs(CLI::App& root);
 Command AddLogs(CLI::App& root);
 Command AddStop(CLI::App& root);
+Command AddWhy(CLI::App& root);
+Command AddCleanup(CLI::App& root);
 Command AddStage(CLI::App& root);
 Command AddBundle(CLI::App& root);
 Command AddNodes(CLI::App& root);

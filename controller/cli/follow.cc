@@ -103,6 +103,7 @@ class Follower {
           v1::LogsRequest request;
           request.set_job(job_);
           request.set_follow(true);
+          if (options_.only_new) request.set_tail_lines(0);
           return stub.Logs(context, request);
         },
         [&](const v1::LogsResponse& response) {

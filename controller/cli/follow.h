@@ -13,10 +13,11 @@
 namespace muster::cli {
 
 struct FollowOptions {
-  int fd = 1;         // where phase lines and the ranks' lines go
-  Style style;        // for that descriptor
-  bool live = false;  // a terminal: one line that is drawn over shows how far the start is
-  bool ask = false;   // Ctrl-C asks on the terminal; otherwise SIGINT and SIGTERM stop the job
+  int fd = 1;             // where phase lines and the ranks' lines go
+  Style style;            // for that descriptor
+  bool live = false;      // a terminal: one line that is drawn over shows how far the start is
+  bool ask = false;       // Ctrl-C asks on the terminal; otherwise SIGINT and SIGTERM stop the job
+  bool only_new = false;  // not the lines that were written before
 };
 
 struct Followed {

@@ -27,6 +27,7 @@ Json SurvivorValues(const google::protobuf::RepeatedPtrField<v1::Survivor>& proc
   for (const v1::Survivor& process : processes) {
     out.push_back({{"pid", process.pid()},
                    {"uid", process.uid()},
+                   {"user", ToValidUtf8(process.user())},
                    {"command", ToValidUtf8(process.command())},
                    {"state", process.state()},
                    {"wait_channel", process.wait_channel()},
@@ -42,6 +43,7 @@ Json EndValue(const v1::NodeEnd& end) {
   out["verified"] = end.report().verified();
   out["survivors"] = SurvivorValues(end.report().survivors());
   out["swept"] = SurvivorValues(end.report().swept());
+  out["held"] = Words(end.report().held());
   out["notes"] = Words(end.report().notes());
   return out;
 }

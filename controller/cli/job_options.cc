@@ -14,6 +14,7 @@
 #include "controller/cli/output.h"
 #include "controller/nodes/transport.h"
 #include "controller/preflight/checks.h"
+#include "controller/why/rules.h"
 
 namespace muster::cli {
 namespace {
@@ -173,6 +174,9 @@ absl::StatusOr<v1::JobSpec> MakeJobSpec(const JobFlags& flags, const Invocation&
                           flags.recipe.empty()
                               ? plan::BuildJobSpec(nullptr, overrides, surroundings)
                               : plan::LoadRecipe(flags.recipe, overrides, surroundings));
+  for (const v1::RuleFile& file : spec.rule_files()) {
+    MUSTER_RETURN_IF_ERROR(why::ParseRules(file.text(), file.path()).status());
+  }
   MUSTER_RETURN_IF_ERROR(ApplyFlags(flags.flags, &spec));
   MUSTER_ASSIGN_OR_RETURN(*spec.mutable_inventory(), ReadInventory(flags.machines));
   spec.mutable_skip_checks()->Add(flags.skip.begin(), flags.skip.end());

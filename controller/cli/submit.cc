@@ -98,9 +98,9 @@ int Ended(const SubmitFlags& flags, const v1::Job& job) {
   const int code = ExitCodeFor(job);
   const int fd = flags.json || code != kExitOk ? STDERR_FILENO : STDOUT_FILENO;
   const Style style = Style::For(fd);
-  for (const std::string& line : EndSummary(job, style)) {
-    WriteAll(fd, (line.front() == ' ' ? line : style.Dim("muster: ") + line) + "\n");
-  }
+  std::string text = style.Dim("muster: ");
+  for (const std::string& line : WhyLines(why::ExplainJob(job), style)) text += line + "\n";
+  WriteAll(fd, text);
   if (flags.json) PrintLine(JobJson(job));
   return code;
 }

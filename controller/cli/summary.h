@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "controller/cli/render.h"
+#include "controller/why/why.h"
 #include "muster/v1/control.pb.h"
 
 // How a job ended, for a person. Pure.
@@ -20,8 +21,7 @@ std::vector<std::string> NodeLines(const v1::Job& job, const Style& style);
 // True when every node of the job has proved its end.
 bool AllClean(const v1::Job& job);
 
-// The lines at the end of `muster submit`: what happened, which rank on which host, where the logs
-// are, the nodes.
-std::vector<std::string> EndSummary(const v1::Job& job, const Style& style);
+// The screen of `muster why`, which is also the end of `muster submit`.
+std::vector<std::string> WhyLines(const why::Why& why, const Style& style);
 
 }  // namespace muster::cli

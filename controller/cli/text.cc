@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <ctime>
@@ -77,16 +76,6 @@ size_t DisplayWidth(std::string_view utf8) {
     utf8.remove_prefix(std::max<size_t>(DecodeUtf8(utf8).length, 1));
   }
   return width;
-}
-
-std::string FormatDuration(int64_t ns) {
-  const double seconds = static_cast<double>(std::max<int64_t>(ns, 0)) / 1e9;
-  if (seconds < 9.95) return fmt::format("{:.1f} s", seconds);
-  const int64_t whole = std::llround(seconds);
-  if (whole < 60) return fmt::format("{} s", whole);
-  if (whole < 3600) return fmt::format("{}m {:02}s", whole / 60, whole % 60);
-  if (whole < 86400) return fmt::format("{}h {:02}m", whole / 3600, whole % 3600 / 60);
-  return fmt::format("{}d {:02}h", whole / 86400, whole % 86400 / 3600);
 }
 
 std::string FormatTime(int64_t realtime_ns) {

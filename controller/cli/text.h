@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "controller/engine/text.h"
+
 // Bytes, times and numbers as text for people. Pure.
 
 namespace muster::cli {
@@ -17,8 +19,7 @@ std::string EscapeForDisplay(std::string_view bytes);
 // Columns on a terminal: code points, without SGR sequences. East Asian wide characters count one.
 size_t DisplayWidth(std::string_view utf8);
 
-// "0.8 s", "47 s", "3m 12s", "2h 05m", "3d 04h". Negative counts as zero.
-std::string FormatDuration(int64_t ns);
+using engine::FormatDuration;
 
 // "2026-11-29 12:00:03" in local time; "-" for 0.
 std::string FormatTime(int64_t realtime_ns);

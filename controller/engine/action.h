@@ -88,6 +88,10 @@ struct NoteNode {
   v1::LinkState state = v1::LINK_STATE_GONE;
   std::string text;
 };
+// The last words of a job that has ended are there: write why.txt anew.
+struct WriteWhy {
+  uint64_t job = 0;
+};
 // The job is terminal: write why.txt, forget its secrets, tell its watchers. Once per job.
 struct Finish {
   uint64_t job = 0;
@@ -104,7 +108,7 @@ struct ReportIllegal {
 using Action =
     std::variant<Connect, Disconnect, Send, StartTimer, CancelTimer, OpenLogs, AbandonLogs,
                  WritePlan, PersistJob, PersistRank, Emit, RememberChecks, CheckDone, SendPiece,
-                 StageNews, NoteNode, Finish, Forget, ReportIllegal>;
+                 StageNews, NoteNode, WriteWhy, Finish, Forget, ReportIllegal>;
 using Actions = std::vector<Action>;
 
 }  // namespace muster::engine

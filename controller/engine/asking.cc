@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "controller/engine/text.h"
+#include "controller/engine/transitions.h"
 #include "controller/plan/planner.h"
 #include "controller/preflight/network_plan.h"
 #include "controller/preflight/probe_plan.h"
@@ -99,7 +100,29 @@ bool AllAnswered(const JobRun& job) {
   });
 }
 
+// Asks for leftovers, and for nothing else.
+void SendSweeps(Context& c, JobRun& job) {
+  for (NodeRun& node : job.nodes) {
+    if (!node.absent.empty() || node.probe_id != 0) continue;
+    node.probe_id = ++c.state().last_probe_id;
+    node.probe_sent_ns = c.now_ns();
+    v1::AttachRequest message;
+    v1::Probe& probe = *message.mutable_probe();
+    probe.set_probe_id(node.probe_id);
+    *probe.mutable_id() = MakeAttemptId(c.state(), job);
+    *probe.mutable_leftovers() = *job.sweep;
+    for (const auto& [id, other] : c.state().jobs) {
+      if (!IsTerminal(other.state)) probe.mutable_leftovers()->add_live_jobs(absl::StrCat(id));
+    }
+    c.Do(Send{node.host.host(), std::move(message)});
+  }
+}
+
 void SendProbes(Context& c, JobRun& job) {
+  if (job.sweep) {
+    SendSweeps(c, job);
+    return;
+  }
   std::vector<bool> absent;
   absent.reserve(job.nodes.size());
   for (const NodeRun& node : job.nodes) absent.push_back(!node.absent.empty());

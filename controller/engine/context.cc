@@ -147,6 +147,7 @@ void Context::SendWish(const JobRun& job, const NodeRun& node) {
   if (node.goal == v1::GOAL_STOPPED) {
     SetDuration(*desired.mutable_grace(), node.grace);
     desired.set_stop_reason(node.stop_reason);
+    desired.set_save_signal(job.save_signal);
   }
   Do(Send{node.host.host(), std::move(message)});
 }

@@ -42,6 +42,7 @@ struct CheckRequested {
   uint64_t id = 0;
   v1::JobSpec spec;
   std::optional<v1::Plan> plan;
+  std::optional<v1::LeftoverSweep> sweep;  // instead of all questions
 };
 struct LinkUp {
   std::string host;
@@ -68,7 +69,8 @@ struct TimerFired {
 };
 struct StopRequested {
   uint64_t job = 0;
-  std::optional<milliseconds> grace;  // absent: the job's own
+  std::optional<milliseconds> grace;  // absent: the job's own, or Limits::save
+  bool save = false;                  // the ranks save and end by themselves
 };
 struct LogsComplete {
   v1::AttemptId id;

@@ -92,14 +92,16 @@ void TakeEnd(Context& c, JobRun& job, NodeRun& node, const v1::EndReport& end) {
   }
   for (const auto& process : end.survivors()) {
     c.Emit(job, "end",
-           absl::StrCat(host, ": pid ", process.pid(), " (", process.command(),
-                        ") still lives, state ", process.state(),
+           absl::StrCat(host, ": pid ", process.pid(), " (", process.command(), ") of ",
+                        process.user(), " still lives, state ", process.state(),
                         process.wait_channel().empty() ? "" : " in " + process.wait_channel()),
            "error", host);
   }
   for (const auto& note : end.notes())
     c.Emit(job, "end", absl::StrCat(host, ": ", note), "note", host);
-  const bool clean = end.verified() && end.survivors().empty();
+  for (const auto& held : end.held())
+    c.Emit(job, "end", absl::StrCat(host, ": not free again: ", held), "error", host);
+  const bool clean = IsClean(end);
   c.Emit(job, "end",
          absl::StrCat(host,
                       clean             ? ": clean, no process of the job is left"

@@ -104,6 +104,10 @@ bool IsFailure(const v1::RankStatus& status) {
   return exit.code() != 0 || exit.signal() != 0 || exit.shim_lost();
 }
 
+bool IsClean(const v1::EndReport& end) {
+  return end.verified() && end.survivors().empty() && end.held().empty();
+}
+
 std::string ErrorText(const std::string& record) {
   const auto json = nlohmann::json::parse(record, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("message")) return "";
@@ -164,6 +168,7 @@ v1::Outcome RankFailedOutcome(const JobRun& job, const Culprit& culprit) {
   outcome.set_code(status.exit().code() != 0 ? status.exit().code() : 1);
   outcome.set_rank(culprit.rank);
   outcome.set_signal(status.exit().signal());
+  outcome.mutable_undecided()->Add(culprit.undecided.begin(), culprit.undecided.end());
   return outcome;
 }
 

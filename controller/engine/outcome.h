@@ -26,6 +26,9 @@ std::string DescribeExit(const v1::RankStatus& status);
 // Ended by itself, and not well: what makes a job fail.
 bool IsFailure(const v1::RankStatus& status);
 
+// The node has looked, and nothing of the attempt is left there.
+bool IsClean(const v1::EndReport& end);
+
 // The text of an error record: torchrun's error file ({"message": text} or {"message": {"message":
 // text}}), without its call stack. At most 500 bytes, without control characters; "" if there is
 // none.

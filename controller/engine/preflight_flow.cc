@@ -90,6 +90,16 @@ void ChooseInterfaces(JobRun& job) {
 
 // All answers are in, or given up: compare, and go on or refuse.
 void Compare(Context& c, JobRun& job) {
+  if (job.sweep) {
+    std::vector<preflight::Finding> absent;
+    for (const NodeRun& node : job.nodes) {
+      if (node.absent.empty()) continue;
+      absent.push_back(
+          {"connect", preflight::Severity::kError, node.host.host(), node.absent, "", ""});
+    }
+    EndCheck(c, job, absent);
+    return;
+  }
   preflight::Options options;
   options.skip = {job.spec.skip_checks().begin(), job.spec.skip_checks().end()};
   options.controller_version = c.state().version;
@@ -210,6 +220,7 @@ void OnCheckRequested(Context& c, const CheckRequested& event) {
   check.check_only = true;
   check.spec = event.spec;
   check.plan = event.plan;
+  check.sweep = event.sweep;
   check.submitted_ns = c.now_ns();
   if (c.Advance(check, JobInput::kScheduled, "planning")) BeginPlanning(c, check);
 }

@@ -28,6 +28,7 @@ struct Limits {
   milliseconds start{60'000};          // ... and start them
   milliseconds lost{60'000};           // a link may be broken this long under a running job
   milliseconds default_grace{30'000};  // between SIGTERM and SIGKILL
+  milliseconds save{600'000};          // a stop that lets the ranks save first waits this long
   milliseconds verify_margin{15'000};  // after the grace: KILL, sweep and the end report
 };
 
@@ -87,6 +88,7 @@ struct StopReason {
 struct JobRun {
   uint64_t id = 0;
   bool check_only = false;  // `muster check`: ends with its preflight, and is never stored
+  std::optional<v1::LeftoverSweep> sweep;  // `muster cleanup`: a check that asks for leftovers only
   v1::JobState state = v1::JOB_STATE_QUEUED;
   v1::JobSpec spec;  // with secrets
   std::optional<v1::Plan> plan;
@@ -101,7 +103,8 @@ struct JobRun {
   std::vector<v1::RankStatus> ranks;  // index = global rank
   uint64_t last_sequence = 0;         // of its events
   std::optional<StopReason> stop;
-  milliseconds grace{0};  // of the stop
+  milliseconds grace{0};     // of the stop
+  uint32_t save_signal = 0;  // of a stop that lets the ranks save first; 0 = none
   bool logs_open = false;
   bool logs_complete = false;
   std::optional<v1::Outcome> outcome;  // once terminal

@@ -1,6 +1,8 @@
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
 
 #include <algorithm>
+#include <csignal>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,8 +41,13 @@ std::string Leftovers(const JobRun& job) {
     } else if (!node.end->survivors().empty()) {
       absl::StrAppend(&text, text.empty() ? "" : "\n", node.host.host(), ": still living:");
       for (const auto& process : node.end->survivors()) {
-        absl::StrAppend(&text, " pid ", process.pid(), " (", process.command(), ")");
+        absl::StrAppend(&text, " pid ", process.pid(), " (", process.command(), ") of ",
+                        process.user(), ", state ", process.state(),
+                        process.wait_channel().empty() ? "" : " in " + process.wait_channel());
       }
+    } else if (!node.end->held().empty()) {
+      absl::StrAppend(&text, text.empty() ? "" : "\n", node.host.host(),
+                      ": not free again: ", absl::StrJoin(node.end->held(), ", "));
     } else if (!node.end->verified()) {
       absl::StrAppend(&text, text.empty() ? "" : "\n", node.host.host(),
                       ": unverified, the node could not look");
@@ -56,10 +63,31 @@ bool AllExitedWell(const JobRun& job) {
          });
 }
 
+bool HasSaved(const v1::RankStatus& status) {
+  return status.exit().code() == kSignalSaved;
+}
+
 bool AllSaved(const JobRun& job) {
-  return !job.ranks.empty() &&
-         std::all_of(job.ranks.begin(), job.ranks.end(),
-                     [](const auto& status) { return status.exit().code() == kSignalSaved; });
+  return !job.ranks.empty() && std::all_of(job.ranks.begin(), job.ranks.end(), HasSaved);
+}
+
+v1::Outcome StoppedByUser(const JobRun& job) {
+  v1::Outcome outcome = MakeOutcome(v1::CAUSE_STOPPED_BY_USER, "stopped by the user");
+  if (AllSaved(job)) {
+    outcome.set_message("stopped by the user; the ranks saved first (exit code 75)");
+    outcome.set_code(0);
+    return outcome;
+  }
+  if (job.save_signal == 0) return outcome;
+  const auto unsaved = std::find_if(job.ranks.begin(), job.ranks.end(), [](const auto& status) {
+    return !HasSaved(status) && (IsFailure(status) || status.state() == v1::RANK_STATE_KILLED);
+  });
+  if (unsaved == job.ranks.end()) return outcome;
+  outcome.set_message(absl::StrCat(
+      "stopped by the user, but NOT every rank has saved: rank ", unsaved->rank(), " ",
+      unsaved->state() == v1::RANK_STATE_KILLED ? "did not end within the grace and was killed"
+                                                : DescribeExit(*unsaved)));
+  return outcome;
 }
 
 // Every node is settled: what was it?
@@ -87,11 +115,7 @@ v1::Outcome Judge(const JobRun& job) {
                                     ", but it is not proved that nothing is left:\n", leftovers));
   }
   if (well) return MakeOutcome(v1::CAUSE_OK, "all ranks exited with 0");
-  if (by_user) {
-    return MakeOutcome(v1::CAUSE_STOPPED_BY_USER,
-                       AllSaved(job) ? "stopped by the user; the ranks saved first (exit code 75)"
-                                     : "stopped by the user");
-  }
+  if (by_user) return StoppedByUser(job);
   return MakeOutcome(v1::CAUSE_INTERNAL,
                      "every node reports its end, but not every rank has an exit status; this is a "
                      "fault of Muster or of a worker, please report it with events.jsonl");
@@ -103,12 +127,17 @@ void OnStopRequested(Context& c, const StopRequested& event) {
   const auto found = c.state().jobs.find(event.job);
   if (found == c.state().jobs.end() || IsTerminal(found->second.state)) return;
   JobRun& job = found->second;
-  const milliseconds grace = event.grace.value_or(GraceOf(c.state(), job));
+  const milliseconds grace =
+      event.grace.value_or(event.save ? c.state().limits.save : GraceOf(c.state(), job));
   if (job.state == v1::JOB_STATE_STOPPING) {
-    if (grace >= job.grace) return;
-    job.grace = grace;
+    const bool gives_up_saving = job.save_signal != 0 && !event.save;
+    if (grace >= job.grace && !gives_up_saving) return;
+    job.grace = std::min(grace, job.grace);
+    if (gives_up_saving) job.save_signal = 0;
     c.Emit(job, "note",
-           absl::StrCat("the user shortens the grace to ", grace.count() / 1000.0, " s"));
+           absl::StrCat(gives_up_saving ? "the user does not wait for the save any more, grace "
+                                        : "the user shortens the grace to ",
+                        job.grace.count() / 1000.0, " s"));
     StopNodes(c, job);
     return;
   }
@@ -124,8 +153,16 @@ void OnStopRequested(Context& c, const StopRequested& event) {
   }
   job.grace = grace;
   job.stop = reason;
+  if (event.save) {
+    job.save_signal =
+        job.spec.save_signal() != 0 ? job.spec.save_signal() : static_cast<uint32_t>(SIGTERM);
+  }
+  const std::string how =
+      event.save ? absl::StrCat("the ranks save first (",
+                                SignalName(static_cast<int32_t>(job.save_signal)), "), at most ")
+                 : "grace ";
   if (!c.Advance(job, JobInput::kStopRequested,
-                 absl::StrCat("stopping for the user, grace ", grace.count() / 1000.0, " s"))) {
+                 absl::StrCat("stopping for the user, ", how, grace.count() / 1000.0, " s"))) {
     return;
   }
   StopNodes(c, job);
@@ -217,7 +254,9 @@ void OnLogsComplete(Context& c, const LogsComplete& event) {
   for (auto& [id, job] : c.state().jobs) {
     if (absl::StrCat(id) != event.id.job_id() || job.attempt != event.id.attempt()) continue;
     job.logs_complete = true;
-    if (IsTerminal(job.state)) ContinueRelease(c, job);
+    if (!IsTerminal(job.state)) return;
+    c.Do(WriteWhy{job.id});
+    ContinueRelease(c, job);
     return;
   }
 }

@@ -1,5 +1,10 @@
 #include "controller/engine/text.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
 #include "common/utf8.h"
 
 namespace muster::engine {
@@ -34,6 +39,16 @@ std::string Shorten(std::string_view text, size_t max_bytes) {
   size_t end = max_bytes;
   while (end > 0 && IsContinuation(text[end])) --end;
   return std::string(text.substr(0, end)) + "...";
+}
+
+std::string FormatDuration(int64_t ns) {
+  const double seconds = static_cast<double>(std::max<int64_t>(ns, 0)) / 1e9;
+  if (seconds < 9.95) return fmt::format("{:.1f} s", seconds);
+  const int64_t whole = std::llround(seconds);
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{}m {:02}s", whole / 60, whole % 60);
+  if (whole < 86400) return fmt::format("{}h {:02}m", whole / 3600, whole % 3600 / 60);
+  return fmt::format("{}d {:02}h", whole / 86400, whole % 86400 / 3600);
 }
 
 }  // namespace muster::engine

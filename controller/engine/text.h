@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -11,5 +12,8 @@ std::string Printable(std::string_view bytes);
 
 // The first `max_bytes` of a text, cut between characters, with "..." if something was cut.
 std::string Shorten(std::string_view text, size_t max_bytes);
+
+// "0.8 s", "47 s", "3m 12s", "2h 05m", "3d 04h". Negative counts as zero.
+std::string FormatDuration(int64_t ns);
 
 }  // namespace muster::engine

@@ -160,6 +160,20 @@ void ApplyRecipe(const Recipe& recipe, v1::JobSpec& out) {
   out.mutable_command()->Assign(recipe.command.begin(), recipe.command.end());
 }
 
+absl::Status ReadRuleFiles(const Recipe& recipe, const Surroundings& surroundings,
+                           v1::JobSpec& out) {
+  for (const std::string& path : recipe.rule_files) {
+    v1::RuleFile& file = *out.add_rule_files();
+    file.set_path(ResolvePath(path, recipe, surroundings));
+    auto text = surroundings.read_file(file.path());
+    if (!text.ok()) {
+      return Annotate(text.status(), fmt::format("{}: [why] rules", recipe.source));
+    }
+    file.set_text(*std::move(text));
+  }
+  return absl::OkStatus();
+}
+
 void SetGrace(absl::Duration grace, v1::JobSpec& out) {
   const int64_t seconds = absl::IDivDuration(grace, absl::Seconds(1), &grace);
   out.mutable_grace()->set_seconds(seconds);
@@ -224,6 +238,8 @@ absl::StatusOr<v1::JobSpec> BuildJobSpec(const Recipe* recipe, const Overrides& 
   HideSecrets(out);
   if (recipe != nullptr) {
     out.set_recipe(MaskSecrets(recipe->text, {out.secrets().begin(), out.secrets().end()}));
+    out.set_save_signal(recipe->save_signal);
+    MUSTER_RETURN_IF_ERROR(ReadRuleFiles(*recipe, surroundings, out));
   }
   return out;
 }

@@ -1,6 +1,10 @@
 #include <fmt/format.h>
 
+#include <csignal>
+#include <utility>
+
 #include "common/status.h"
+#include "common/suggest.h"
 #include "controller/plan/job_name.h"
 #include "controller/plan/recipe.h"
 #include "controller/plan/recipe_reader.h"
@@ -15,6 +19,24 @@ bool IsNumber(const TomlValue& value) {
   return value.kind == Kind::kInteger || value.kind == Kind::kFloat;
 }
 
+// A name with or without SIG. KILL and STOP can't be caught.
+void ReadSaveSignal(const TomlEntry& entry, Recipe& out, Complaints& complaints) {
+  const std::vector<std::pair<std::string, int>> known = {
+      {"TERM", SIGTERM}, {"INT", SIGINT}, {"HUP", SIGHUP}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2}};
+  std::vector<std::string> names;
+  for (const auto& [name, number] : known) {
+    names.push_back(name);
+    if (entry.value.kind != Kind::kString) continue;
+    if (entry.value.text == name || entry.value.text == "SIG" + name) {
+      out.save_signal = static_cast<uint32_t>(number);
+      return;
+    }
+  }
+  complaints.Add(entry.value.at,
+                 fmt::format("save_signal must be one of {}{}", fmt::join(names, ", "),
+                             DidYouMean(entry.value.text, names)));
+}
+
 void ReadJob(const TomlEntry& entry, Recipe& out, Complaints& complaints) {
   TableReader job(entry.value, "[job]", complaints);
   out.name = job.String("name");
@@ -23,7 +45,9 @@ void ReadJob(const TomlEntry& entry, Recipe& out, Complaints& complaints) {
   out.bind_to = job.String("bind_to");
   const TomlEntry* name = job.Find("name");
   const TomlEntry* grace = job.Find("grace");
+  const TomlEntry* save = job.Find("save_signal");
   job.Finish();
+  if (save != nullptr) ReadSaveSignal(*save, out, complaints);
 
   if (!out.name.empty()) {
     if (const absl::Status status = CheckJobName(out.name); !status.ok()) {
@@ -165,6 +189,11 @@ absl::StatusOr<Recipe> ParseRecipe(std::string_view text, const std::string& sou
   if (const TomlEntry* checks = top.FindTable("checks")) {
     TableReader reader(checks->value, "[checks]", complaints);
     out.skip_checks = reader.Strings("skip");
+    reader.Finish();
+  }
+  if (const TomlEntry* why = top.FindTable("why")) {
+    TableReader reader(why->value, "[why]", complaints);
+    out.rule_files = reader.Strings("rules");
     reader.Finish();
   }
   ReadEmpty(top.FindTable("restart"), complaints);

@@ -37,7 +37,9 @@ struct Recipe {
   std::vector<v1::EnvVar> env;
   std::vector<SecretSource> secrets;
   std::vector<std::string> skip_checks;
-  std::string bind_to;  // empty: not given
+  std::string bind_to;                  // empty: not given
+  uint32_t save_signal = 0;             // 0 = SIGTERM
+  std::vector<std::string> rule_files;  // of `muster why`, as written
 };
 
 // Pure. InvalidArgument: one "source:line:column: message" a line, in file order, at most 20.

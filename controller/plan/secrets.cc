@@ -13,16 +13,6 @@ namespace {
 
 constexpr size_t kMaxSecret = 64 << 10;
 
-std::string ResolvePath(const std::string& path, const Recipe& recipe,
-                        const Surroundings& surroundings) {
-  if (path.starts_with("~/")) {
-    return surroundings.get_env("HOME").value_or("") + path.substr(1);
-  }
-  const size_t slash = recipe.source.rfind('/');
-  if (path.starts_with('/') || slash == std::string::npos) return path;
-  return recipe.source.substr(0, slash + 1) + path;
-}
-
 absl::StatusOr<std::string> ReadSecret(const SecretSource& source, const Recipe& recipe,
                                        const Surroundings& surroundings) {
   if (!source.env.empty()) {
@@ -40,6 +30,16 @@ absl::StatusOr<std::string> ReadSecret(const SecretSource& source, const Recipe&
 }
 
 }  // namespace
+
+std::string ResolvePath(const std::string& path, const Recipe& recipe,
+                        const Surroundings& surroundings) {
+  if (path.starts_with("~/")) {
+    return surroundings.get_env("HOME").value_or("") + path.substr(1);
+  }
+  const size_t slash = recipe.source.rfind('/');
+  if (path.starts_with('/') || slash == std::string::npos) return path;
+  return recipe.source.substr(0, slash + 1) + path;
+}
 
 absl::StatusOr<std::vector<v1::EnvVar>> ResolveSecrets(const Recipe& recipe,
                                                        const Surroundings& surroundings) {

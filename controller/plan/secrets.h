@@ -12,6 +12,10 @@
 
 namespace muster::plan {
 
+// A path of the recipe: relative to the recipe's folder, `~/` is the submitter's home.
+std::string ResolvePath(const std::string& path, const Recipe& recipe,
+                        const Surroundings& surroundings);
+
 // Reads each secret from its file (relative to the recipe's folder; ~/ is the home folder; one
 // newline at the end is dropped) or from the submitter's environment. InvalidArgument names the
 // secret, never a value.

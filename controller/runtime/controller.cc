@@ -3,6 +3,7 @@
 #include <absl/strings/str_cat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "common/status.h"
@@ -17,6 +18,20 @@ namespace muster::runtime {
 namespace {
 
 constexpr int64_t kRecentNs = int64_t{24} * 3600 * 1'000'000'000;
+
+// Of other programs nobody knows what they do at a signal.
+absl::Status CheckSaves(const engine::JobRun& job) {
+  if (!job.plan || job.plan->argv().empty()) return absl::OkStatus();
+  const auto& argv = job.plan->argv();
+  const std::string& program = argv[0];
+  const bool trainer = program.substr(program.rfind('/') + 1) == "muster-train";
+  const bool saves = std::find(argv.begin(), argv.end(), "--exit-signal-handler") != argv.end();
+  if (!trainer || saves) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("job ", job.id, " (", job.name,
+                   ") does not save on a signal: muster-train runs without --exit-signal-handler "
+                   "(exit-signal-handler = true in the recipe's [flags]); stop it without --save"));
+}
 
 absl::Status Ending() {
   return absl::UnavailableError("the controller is shutting down");
@@ -164,26 +179,36 @@ absl::StatusOr<v1::StopResponse> Controller::Stop(const v1::StopRequest& request
     MUSTER_ASSIGN_OR_RETURN(one, reader_->FindJob(request.job()));
   }
   v1::StopResponse response;
+  absl::Status refused = absl::OkStatus();
   const bool ran = loop_->RunAndWait([&] {
     std::vector<uint64_t> ids;
     if (one) ids.push_back(*one);
     for (const auto& [id, job] : host_->state().jobs) {
       if (!one && !engine::IsTerminal(job.state)) ids.push_back(id);
     }
+    for (const uint64_t id : ids) {
+      const auto job = host_->state().jobs.find(id);
+      if (request.save() && refused.ok() && job != host_->state().jobs.end())
+        refused = CheckSaves(job->second);
+    }
+    if (!refused.ok()) return;
     // Newest first, so that no queued job starts because an older one has just made room.
     for (auto it = ids.rbegin(); it != ids.rend(); ++it) {
-      host_->Handle(engine::StopRequested{*it, grace});
+      host_->Handle(engine::StopRequested{*it, grace, request.save()});
       response.add_job_ids(absl::StrCat(*it));
     }
   });
   if (!ran) return Ending();
+  MUSTER_RETURN_IF_ERROR(refused);
   return response;
 }
 
-absl::Status Controller::Check(const v1::JobSpec& spec, CheckCallback done) {
+absl::Status Controller::Check(const v1::CheckRequest& asked, CheckCallback done) {
+  const v1::JobSpec& spec = asked.spec();
   MUSTER_ASSIGN_OR_RETURN(CheckedSpec checked, CheckCheck(spec));
   const uint64_t id = engine::kFirstCheck + ++last_check_;
-  engine::CheckRequested request{id, spec, std::move(checked.plan)};
+  engine::CheckRequested request{id, spec, std::move(checked.plan), std::nullopt};
+  if (asked.has_leftovers()) request.sweep = asked.leftovers();
   const bool posted = loop_->Post([this, id, request = std::move(request), done = std::move(done)] {
     host_->ExpectCheck(id, done);
     host_->Handle(request);

@@ -51,7 +51,7 @@ class Controller : public api::Backend {
   absl::StatusOr<v1::ListJobsResponse> ListJobs(const v1::ListJobsRequest& request) override;
   absl::StatusOr<v1::Job> GetJob(const std::string& job) override;
   absl::StatusOr<v1::StopResponse> Stop(const v1::StopRequest& request) override;
-  absl::Status Check(const v1::JobSpec& spec, CheckCallback done) override;
+  absl::Status Check(const v1::CheckRequest& request, CheckCallback done) override;
   absl::StatusOr<std::unique_ptr<Subscription>> Stage(const v1::StageRequest& request,
                                                       StageCallback callback) override;
   v1::ListNodesResponse ListNodes() override;

@@ -1,6 +1,5 @@
 #include "controller/runtime/documents.h"
 
-#include <absl/strings/ascii.h>
 #include <absl/strings/str_cat.h>
 
 #include <nlohmann/json.hpp>
@@ -35,10 +34,6 @@ std::string QuotedList(const Words& words) {
   return out + "]";
 }
 
-std::string CauseName(v1::Cause cause) {
-  return absl::AsciiStrToLower(v1::Cause_Name(cause)).substr(sizeof("CAUSE_") - 1);
-}
-
 template <typename Variables>
 void AppendTable(const char* title, const Variables& variables, std::string& out) {
   if (variables.empty()) return;
@@ -61,28 +56,6 @@ std::string EventLine(const v1::JobEvent& event) {
   if (!event.host().empty()) json["host"] = event.host();
   if (event.has_rank()) json["rank"] = event.rank();
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
-
-std::string WhyText(const v1::Job& job) {
-  const v1::Outcome& outcome = job.outcome();
-  std::string text =
-      absl::StrCat("job ", job.id(), " (", job.plan().name(), "): ", engine::Name(job.state()),
-                   "\ncause: ", CauseName(outcome.cause()), "\ncode: ", outcome.code(), "\n\n",
-                   outcome.message(), "\n");
-  if (job.ends_size() > 0) text += "\nnodes:\n";
-  for (const auto& end : job.ends()) {
-    absl::StrAppend(&text, "  ", end.host(), ": ", end.clean() ? "clean" : "NOT clean", "\n");
-    for (const auto& process : end.report().survivors()) {
-      absl::StrAppend(&text, "    still lives: pid ", process.pid(), " ", process.command(),
-                      " (state ", process.state(), ")\n");
-    }
-    for (const auto& process : end.report().swept()) {
-      absl::StrAppend(&text, "    outlived its rank, ended: pid ", process.pid(), " ",
-                      process.command(), "\n");
-    }
-    for (const auto& note : end.report().notes()) absl::StrAppend(&text, "    ", note, "\n");
-  }
-  return text;
 }
 
 std::string JobToml(const v1::JobSpec& spec) {

@@ -11,9 +11,6 @@ namespace muster::runtime {
 // One line of events.jsonl, with its newline.
 std::string EventLine(const v1::JobEvent& event);
 
-// why.txt: how and why the job ended, and what each node reports.
-std::string WhyText(const v1::Job& job);
-
 // job.toml: the recipe if there is one (its secrets are masked already), else the command as a
 // recipe. `spec` is masked.
 std::string JobToml(const v1::JobSpec& spec);

@@ -10,6 +10,7 @@
 #include "controller/plan/render.h"
 #include "controller/runtime/documents.h"
 #include "controller/runtime/records.h"
+#include "controller/why/render.h"
 
 namespace muster::runtime {
 namespace {
@@ -121,10 +122,18 @@ struct EngineHost::Recorder {
   void operator()(const engine::Finish& action) const {
     const engine::JobRun& job = Job(action.job);
     const v1::Job view = ToView(WithRanks(job));
-    host.world_.output.Write(job.output_dir + "/why.txt", WhyText(view), OwnerOf(job.spec));
+    WriteWhy(view);
     host.finals_[action.job] = view;
     // Only after the commit: a controller that dies before it still needs them.
     Later([&h = host, id = action.job] { h.world_.secrets.Remove(id); });
+  }
+  void operator()(const engine::WriteWhy& action) const {
+    WriteWhy(ToView(WithRanks(Job(action.job))));
+  }
+  void WriteWhy(const v1::Job& view) const {
+    host.world_.output.WriteMade(
+        view.output_dir() + "/why.txt", [view] { return why::Text(why::ExplainJob(view)); },
+        OwnerOf(view.spec()));
   }
   void operator()(const engine::ReportIllegal& action) const { log::Error(action.message); }
 };

@@ -17,11 +17,16 @@ OutputWriter::~OutputWriter() {
 }
 
 void OutputWriter::Write(std::string path, std::string text, const Owner& owner) {
-  Post({std::move(path), std::move(text), owner, false});
+  Post({std::move(path), std::move(text), {}, owner, false});
 }
 
 void OutputWriter::Append(std::string path, std::string text, const Owner& owner) {
-  Post({std::move(path), std::move(text), owner, true});
+  Post({std::move(path), std::move(text), {}, owner, true});
+}
+
+void OutputWriter::WriteMade(std::string path, std::function<std::string()> make,
+                             const Owner& owner) {
+  Post({std::move(path), "", std::move(make), owner, false});
 }
 
 void OutputWriter::Post(Job job) {
@@ -41,8 +46,9 @@ void OutputWriter::Run() {
       jobs.swap(queue_);
     }
     for (const Job& job : jobs) {
-      const auto status = job.append ? AppendOutput(job.path, job.text, job.owner)
-                                     : WriteOutput(job.path, job.text, job.owner);
+      const std::string text = job.make ? job.make() : job.text;
+      const auto status = job.append ? AppendOutput(job.path, text, job.owner)
+                                     : WriteOutput(job.path, text, job.owner);
       if (!status.ok()) log::Warning(std::string(status.message()));
     }
   }

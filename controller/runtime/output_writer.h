@@ -4,6 +4,7 @@
 #include <absl/synchronization/mutex.h>
 
 #include <deque>
+#include <functional>
 #include <string>
 #include <thread>
 
@@ -22,11 +23,14 @@ class OutputWriter {
 
   void Write(std::string path, std::string text, const Owner& owner);
   void Append(std::string path, std::string text, const Owner& owner);
+  // Writes what `make` gives, which is called on the writer's thread: it may read files.
+  void WriteMade(std::string path, std::function<std::string()> make, const Owner& owner);
 
  private:
   struct Job {
     std::string path;
     std::string text;
+    std::function<std::string()> make;  // instead of text
     Owner owner;
     bool append = false;
   };

@@ -2,6 +2,7 @@
 
 #include <absl/strings/str_cat.h>
 
+#include "controller/engine/outcome.h"
 #include "controller/store/secrets.h"
 
 namespace muster::runtime {
@@ -41,11 +42,20 @@ engine::NodeRun FromRecord(const store::NodeRecord& record) {
   return node;
 }
 
+// On the controller's clock, as far as the node's offset is known.
+int64_t EndedNs(const store::JobRecord& record, const v1::RankView& rank) {
+  if (!rank.status().has_exit()) return 0;
+  const size_t node = rank.plan().node();
+  const int64_t offset =
+      node < record.nodes.size() ? record.nodes[node].clock_offset_ns.value_or(0) : 0;
+  return rank.status().exit().ended_ns() - offset;
+}
+
 v1::NodeEnd EndView(const store::NodeRecord& node) {
   v1::NodeEnd view;
   view.set_host(node.host.host());
   if (node.end) {
-    view.set_clean(node.end->verified() && node.end->survivors().empty());
+    view.set_clean(engine::IsClean(*node.end));
     *view.mutable_report() = *node.end;
   } else {
     view.mutable_report()->add_notes("unverified: " + *node.unverified);
@@ -76,6 +86,7 @@ store::JobRecord ToRecord(const engine::JobRun& job) {
     stop.set_host(job.stop->host);
   }
   record.grace_ms = job.grace.count();
+  record.save_signal = job.save_signal;
   record.outcome = job.outcome;
   for (const auto& node : job.nodes) record.nodes.push_back(ToRecord(node));
   return record;
@@ -99,6 +110,7 @@ engine::JobRun FromRecord(const store::JobRecord& record) {
   job.last_sequence = record.last_sequence;
   if (record.stop) job.stop = {record.stop->cause(), record.stop->message(), record.stop->host()};
   job.grace = engine::milliseconds(record.grace_ms);
+  job.save_signal = record.save_signal;
   job.outcome = record.outcome;
   return job;
 }
@@ -127,6 +139,7 @@ v1::Job ToView(const store::JobRecord& record) {
       rank.set_host(record.plan->nodes(static_cast<int>(rank.plan().node())).host().host());
     }
     *rank.mutable_status() = status;
+    rank.set_ended_ns(EndedNs(record, rank));
   }
   for (const auto& node : record.nodes) {
     if (node.end || node.unverified) *view.add_ends() = EndView(node);

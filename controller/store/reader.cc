@@ -185,13 +185,15 @@ absl::Status Reader::FillAttempt(JobRecord& job) const {
   MUSTER_ASSIGN_OR_RETURN(
       Statement attempt,
       db_.Prepare(
-          "SELECT master_port,started_ns,stop,grace_ms FROM attempts WHERE job=? AND attempt=?"));
+          "SELECT master_port,started_ns,stop,grace_ms,save_signal FROM attempts WHERE job=? AND "
+          "attempt=?"));
   MUSTER_ASSIGN_OR_RETURN(const bool row, attempt.Bind(1, id).Bind(2, job.attempt).Step());
   if (row) {
     job.master_port = static_cast<uint32_t>(attempt.Int(0));
     job.started_ns = attempt.Int(1);
     MUSTER_RETURN_IF_ERROR(ParseInto(attempt, 2, "stop", job.id, job.stop));
     job.grace_ms = attempt.Int(3);
+    job.save_signal = static_cast<uint32_t>(attempt.Int(4));
   }
   MUSTER_ASSIGN_OR_RETURN(Statement events,
                           db_.Prepare("SELECT coalesce(max(sequence), 0) FROM events WHERE job=?"));

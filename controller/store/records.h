@@ -42,6 +42,7 @@ struct JobRecord {
   std::optional<v1::Plan> plan;
   std::optional<v1::Outcome> stop;  // why it is being stopped
   int64_t grace_ms = 0;
+  uint32_t save_signal = 0;
   std::optional<v1::Outcome> outcome;
   std::vector<NodeRecord> nodes;
   std::vector<v1::RankStatus> ranks;

@@ -100,6 +100,10 @@ CREATE TABLE node_checks (            -- what preflight found last on each host
   node_check    BLOB NOT NULL         -- v1.NodeCheck
 ) STRICT, WITHOUT ROWID;
 )sql",
+    R"sql(
+-- of a stop that lets the ranks save first; 0 = none
+ALTER TABLE attempts ADD COLUMN save_signal INTEGER NOT NULL DEFAULT 0;
+)sql",
 };
 
 }  // namespace

@@ -112,8 +112,8 @@ absl::Status Store::PrepareAll() {
        "name=?2,state=?3,open=?4,attempt=?5,submitted_ns=?6,ended_ns=?7,output_dir=?8,spec=?9,plan="
        "?10,outcome=?11"},
       {&put_attempt_,
-       "INSERT INTO attempts VALUES(?1,?2,?3,?4,?5,?6) ON CONFLICT(job,attempt) DO UPDATE SET "
-       "master_port=?3,started_ns=?4,stop=?5,grace_ms=?6"},
+       "INSERT INTO attempts VALUES(?1,?2,?3,?4,?5,?6,?7) ON CONFLICT(job,attempt) DO UPDATE SET "
+       "master_port=?3,started_ns=?4,stop=?5,grace_ms=?6,save_signal=?7"},
       {&put_node_, "INSERT OR REPLACE INTO attempt_nodes VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)"},
       {&put_rank_, "INSERT OR REPLACE INTO ranks VALUES(?,?,?,?,?)"},
       {&put_event_, "INSERT INTO events VALUES(?,?,?,?)"},
@@ -185,7 +185,7 @@ absl::Status Store::WriteJob(const JobRecord& job) {
 
   put_attempt_.Bind(1, id).Bind(2, job.attempt).Bind(3, job.master_port).Bind(4, job.started_ns);
   BindOptional(put_attempt_, 5, job.stop);
-  put_attempt_.Bind(6, job.grace_ms);
+  put_attempt_.Bind(6, job.grace_ms).Bind(7, job.save_signal);
   MUSTER_RETURN_IF_ERROR(put_attempt_.Run());
 
   for (size_t i = 0; i < job.nodes.size(); ++i) {

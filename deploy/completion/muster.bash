@@ -14,7 +14,7 @@ _muster() {
     if [[ -z $command && $word != -* ]]; then command=$word; fi
   done
   case $command in
-    '') _muster_words 'submit plan check hosts ps logs stop stage bundle nodes serve cert version completion --help --version' ;;
+    '') _muster_words 'submit plan check hosts ps logs stop why cleanup stage bundle nodes serve cert version completion --help --version' ;;
     submit)
       case $prev in
         --hostfile) _muster_files -f; return ;;
@@ -158,9 +158,30 @@ _muster() {
         --grace) :; return ;;
       esac
       if [[ $cur == -* ]]; then
-        _muster_words '--help --all --grace --json'
+        _muster_words '--help --all --save --grace --json'
       else
         _muster_words "$(_muster_jobs)"
+      fi ;;
+    why)
+      case $prev in
+      esac
+      if [[ $cur == -* ]]; then
+        _muster_words '--help --json'
+      else
+        _muster_words "$(_muster_jobs)"
+      fi ;;
+    cleanup)
+      case $prev in
+        --hostfile) _muster_files -f; return ;;
+        --host) :; return ;;
+        --include) :; return ;;
+        --exclude) :; return ;;
+        --transport) _muster_words 'local direct openssh command'; return ;;
+      esac
+      if [[ $cur == -* ]]; then
+        _muster_words '--help --hostfile --host --include --exclude --transport --dry-run --any-controller --json'
+      else
+        :
       fi ;;
     stage)
       case $prev in

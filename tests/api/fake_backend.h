@@ -40,7 +40,8 @@ class FakeBackend : public Backend {
     response.add_job_ids(request.job());
     return response;
   }
-  absl::Status Check(const v1::JobSpec& spec, CheckCallback done) override {
+  absl::Status Check(const v1::CheckRequest& request, CheckCallback done) override {
+    const v1::JobSpec& spec = request.spec();
     if (spec.inventory().hosts().empty()) return absl::InvalidArgumentError("no hosts");
     v1::CheckResponse response;
     response.add_nodes()->set_host(spec.inventory().hosts(0).host());

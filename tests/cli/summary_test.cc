@@ -47,13 +47,13 @@ std::string Joined(const std::vector<std::string>& lines) {
   return out;
 }
 
-TEST(EndSummary, SaysWhatHappenedHowNodesEndedAndWhereTheLogsAre) {
-  EXPECT_EQ(Joined(EndSummary(KilledJob(), Style())),
-            "job 3 (tiny) failed after 12 s: rank 2 on 127.0.0.30 was killed by SIGKILL (9)\n"
-            "  127.0.0.2   clean  2 ranks ended, 0 left\n"
-            "  127.0.0.30  clean  2 ranks ended, 0 left\n"
-            "  logs: /data/output/x\n"
-            "  see also: muster logs 3 --rank 2\n");
+TEST(WhyLines, SayWhatHappenedHowNodesEndedAndWhereTheLogsAre) {
+  EXPECT_EQ(Joined(WhyLines(why::Explain(KilledJob(), {}, {}), Style())),
+            "job 3 (tiny) failed after 12 s, exit code 137\n"
+            "  cause   rank 2 on 127.0.0.30 was killed by SIGKILL (9)\n"
+            "  nodes   127.0.0.2   clean  2 ranks ended, 0 left\n"
+            "          127.0.0.30  clean  2 ranks ended, 0 left\n"
+            "  logs    /data/output/x\n");
 }
 
 TEST(NodeLines, NameSurvivorsAndWhatWasSwept) {

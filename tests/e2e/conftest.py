@@ -4,6 +4,7 @@ Everything of a test lives below one state folder; its path is in the environmen
 which is how the fixture finds what is left at the end.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -184,8 +185,8 @@ class Cluster:
         return left
 
 
-@pytest.fixture
-def cluster():
+@contextlib.contextmanager
+def new_cluster():
     state = pathlib.Path(tempfile.mkdtemp(prefix="mst-", dir="/tmp"))  # short: Unix sockets live below
     work = state / "work"
     work.mkdir()
@@ -197,3 +198,9 @@ def cluster():
         if not os.environ.get("MUSTER_E2E_KEEP"):
             shutil.rmtree(state, ignore_errors=True)
     assert not left, f"left behind: {left}"
+
+
+@pytest.fixture
+def cluster():
+    with new_cluster() as made:
+        yield made

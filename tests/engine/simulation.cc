@@ -61,7 +61,7 @@ uint64_t Simulation::SubmitSpec(v1::JobSpec spec, bool planned) {
 uint64_t Simulation::CheckHosts(const std::vector<std::string>& hosts) {
   v1::JobSpec spec;
   for (const auto& name : hosts) spec.mutable_inventory()->add_hosts()->set_host(name);
-  Handle(engine::CheckRequested{++last_check_, std::move(spec), std::nullopt});
+  Handle(engine::CheckRequested{++last_check_, std::move(spec), std::nullopt, std::nullopt});
   return last_check_;
 }
 

@@ -138,8 +138,9 @@ TEST_F(ControllerTest, TheOutputFolderTellsTheStory) {
   Follower(*controller_, job).WaitForEnd();
   StopController();  // the writer has finished
   EXPECT_THAT(ReadFile(dir + "/why.txt"),
-              AllOf(HasSubstr("cause: rank_failed\ncode: 3"),
-                    HasSubstr("rank 0 on n1 exited with code 3"), HasSubstr("n1: clean")));
+              AllOf(HasSubstr("(story) failed after"), HasSubstr(", exit code 3\n"),
+                    ContainsRegex("  cause +rank 0 on n1 \\(pid [0-9]+\\) exited with code 3\n"),
+                    ContainsRegex("  nodes +n1  clean  1 rank ended, 0 left\n")));
   EXPECT_THAT(ReadFile(dir + "/job.toml"), HasSubstr("command = [\"train\"]"));
   EXPECT_THAT(ReadFile(dir + "/plan.txt"), HasSubstr("n1"));
   EXPECT_THAT(

@@ -47,25 +47,5 @@ TEST(JobToml, ACommandBecomesARecipe) {
             "[env]\n\"A\" = \"1\"\n");
 }
 
-TEST(WhyText, TellsCauseAndNodes) {
-  v1::Job job;
-  job.set_id("3");
-  job.mutable_plan()->set_name("eval");
-  job.set_state(v1::JOB_STATE_FAILED);
-  job.mutable_outcome()->set_cause(v1::CAUSE_LEFTOVERS);
-  job.mutable_outcome()->set_code(124);
-  job.mutable_outcome()->set_message("stopped, but ...");
-  auto& end = *job.add_ends();
-  end.set_host("n1");
-  auto& process = *end.mutable_report()->add_survivors();
-  process.set_pid(812);
-  process.set_command("python x");
-  process.set_state("D");
-  EXPECT_THAT(WhyText(job),
-              HasSubstr("job 3 (eval): failed\ncause: leftovers\ncode: 124\n\nstopped, but ...\n"));
-  EXPECT_THAT(WhyText(job),
-              HasSubstr("n1: NOT clean\n    still lives: pid 812 python x (state D)\n"));
-}
-
 }  // namespace
 }  // namespace muster::runtime

@@ -19,8 +19,10 @@ inline absl::StatusOr<v1::CheckResponse> CheckWith(runtime::Controller& controll
                                                    const v1::JobSpec& spec) {
   absl::StatusOr<v1::CheckResponse> result;
   absl::Notification done;
+  v1::CheckRequest request;
+  *request.mutable_spec() = spec;
   const absl::Status begun =
-      controller.Check(spec, [&](absl::StatusOr<v1::CheckResponse> response) {
+      controller.Check(request, [&](absl::StatusOr<v1::CheckResponse> response) {
         result = std::move(response);
         done.Notify();
       });

@@ -18,6 +18,7 @@ inline store::JobRecord SampleJob(uint64_t id, const std::string& name = "train"
   job.spec.add_command("python3");
   job.plan.emplace().set_world(2);
   job.grace_ms = 2000;
+  job.save_signal = 15;
   store::NodeRecord& node = job.nodes.emplace_back();
   node.host.set_host("n1");
   node.generation = 2;

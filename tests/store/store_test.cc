@@ -46,6 +46,7 @@ TEST(Store, WhatIsCommittedIsReadBack) {
   EXPECT_FALSE(read->stop.has_value());
   EXPECT_FALSE(read->outcome.has_value());
   EXPECT_EQ(read->grace_ms, 2000);
+  EXPECT_EQ(read->save_signal, 15u);
   EXPECT_EQ(read->last_sequence, 2u);
   ASSERT_THAT(read->nodes, SizeIs(2));
   EXPECT_EQ(read->nodes[0].host.host(), "n1");

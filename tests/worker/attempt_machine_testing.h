@@ -34,8 +34,18 @@ class FakeWorld : public AttemptEffects {
   void Signal(const Leftover& leftover, int signal) override {
     calls.push_back("signal " + std::to_string(leftover.pid) + " " + std::to_string(signal));
   }
+  void SignalRank(uint32_t rank, int signal) override {
+    calls.push_back("rank " + std::to_string(rank) + " signal " + std::to_string(signal));
+  }
   void KillCgroup() override { calls.push_back("cgroup kill"); }
+  void WakeShims() override { ++wakes; }
+  void KillShim(uint32_t rank) override { calls.push_back("kill shim " + std::to_string(rank)); }
+  void Inspect(std::optional<int64_t> kernel_since_ns) override {
+    inspecting = true;
+    kernel_since = kernel_since_ns;
+  }
   std::string ErrorRecord(uint32_t) override { return error_record; }
+  std::vector<std::string> PortHolders(uint32_t) override { return port_holders; }
   void Save(const worker::AttemptRecord& record) override { saved = record; }
   void Changed() override { ++changes; }
   void Ended() override { calls.push_back("ended"); }
@@ -46,7 +56,13 @@ class FakeWorld : public AttemptEffects {
   std::string spawn_error;
   std::string error_record = "{}";
   ScanResult scan;
+  std::vector<std::string> port_holders;
   worker::AttemptRecord saved;
+  bool inspecting = false;  // Inspect was called, and not yet answered
+  bool blind = false;       // ... and will not be
+  Inspection found;         // the answer
+  std::optional<int64_t> kernel_since;
+  int wakes = 0;
   int scans = 0;
   int changes = 0;
 };
@@ -104,8 +120,14 @@ class AttemptMachineTest : public ::testing::Test {
     while (machine_.NextTick() && *machine_.NextTick() <= end) {
       if (*machine_.NextTick() > clock_.Now()) clock_.Advance(*machine_.NextTick() - clock_.Now());
       machine_.Tick();
+      Answer();
     }
     if (clock_.Now() < end) clock_.Advance(end - clock_.Now());
+  }
+  // What the node finds at the end.
+  void Answer() {
+    if (world_.blind || !std::exchange(world_.inspecting, false)) return;
+    machine_.OnInspected(world_.found);
   }
   v1::RankStatus Rank(uint32_t rank) { return testing::RankOf(machine_.Observe(), rank); }
   bool Done() { return machine_.Observe().has_end(); }

@@ -33,7 +33,10 @@ class ProbeHelperTest : public ::testing::Test {
     const std::string path = File("script");
     std::ofstream(path) << "#!/bin/sh\n" << text << "\n";
     chmod(path.c_str(), 0755);
-    return {.program = path, .state_dir = temp_.path(), .environment = {{"PATH", "/usr/bin:/bin"}}};
+    return {.program = path,
+            .state_dir = temp_.path(),
+            .kernel_log = "",
+            .environment = {{"PATH", "/usr/bin:/bin"}}};
   }
 
   std::string File(const std::string& name) const { return temp_.path() + "/" + name; }

@@ -172,7 +172,7 @@ TEST(Files, FactsOfFilesAndFolders) {
 }
 
 TEST(KernelLog, XidRecords) {
-  const auto fault = ParseKernelFault(
+  const auto fault = ParseKernelRecord(
       "4,2113,5025712345,-;NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU "
       "has "
       "fallen off the bus.\n SUBSYSTEM=pci\n",
@@ -182,10 +182,10 @@ TEST(KernelLog, XidRecords) {
   EXPECT_EQ(fault->bus_id(), "0000:3b:00");
   EXPECT_EQ(fault->realtime_ns(), 1'000'000'000'000 + 5'025'712'345'000);
   EXPECT_THAT(fault->text(), ::testing::EndsWith("fallen off the bus."));
-  EXPECT_FALSE(ParseKernelFault("6,1,2,-;usb 1-1: new device", 0));
-  EXPECT_FALSE(ParseKernelFault("4,1,2,-;NVRM: Xid (PCI:0000:3b:00", 0));
-  EXPECT_FALSE(ParseKernelFault("NVRM: Xid (PCI:0000:3b:00): 79", 0));
-  EXPECT_FALSE(ParseKernelFault("", 0));
+  EXPECT_FALSE(ParseKernelRecord("6,1,2,-;usb 1-1: new device", 0));
+  EXPECT_FALSE(ParseKernelRecord("4,1,2,-;NVRM: Xid (PCI:0000:3b:00", 0));
+  EXPECT_FALSE(ParseKernelRecord("NVRM: Xid (PCI:0000:3b:00): 79", 0));
+  EXPECT_FALSE(ParseKernelRecord("", 0));
 }
 
 TEST(Rdma, PortsOfASysFolder) {

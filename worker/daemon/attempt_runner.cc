@@ -1,10 +1,12 @@
 #include "worker/daemon/attempt_runner.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "common/log.h"
@@ -32,6 +34,18 @@ uint64_t TicksSinceBoot() {
          static_cast<uint64_t>(now.tv_nsec) * hz / 1'000'000'000;
 }
 
+// The head is where rank 0 lives: it listens on MASTER_PORT.
+void NoteRendezvous(const v1::RankSpec& first, AttemptRecord& record) {
+  if (first.rank() != 0) return;
+  for (const v1::EnvVar& variable : first.env()) {
+    if (variable.name() == "MASTER_ADDR") record.set_head_address(variable.value());
+    if (variable.name() == "MASTER_PORT") {
+      record.set_head_port(
+          static_cast<uint32_t>(std::strtoul(variable.value().c_str(), nullptr, 10)));
+    }
+  }
+}
+
 std::string Marker(const NodeContext& node, const v1::AttemptId& id) {
   return ranks::AttemptName(id) + "@" + node.tag;
 }
@@ -40,6 +54,7 @@ std::string Marker(const NodeContext& node, const v1::AttemptId& id) {
 
 absl::StatusOr<std::unique_ptr<AttemptRunner>> AttemptRunner::Create(const NodeContext& node,
                                                                      const v1::Desired& wish,
+                                                                     const ranks::Devices& baseline,
                                                                      Callbacks callbacks) {
   const std::string folder = ranks::AttemptFolder(node.state_dir, wish.id());
   AttemptRecord record;
@@ -48,6 +63,8 @@ absl::StatusOr<std::unique_ptr<AttemptRunner>> AttemptRunner::Create(const NodeC
   record.set_stage_id(wish.stage_id());
   if (!wish.ranks().empty() && wish.goal() <= v1::GOAL_RUNNING) {
     record.set_created_ticks(TicksSinceBoot());
+    *record.mutable_baseline() = baseline;
+    NoteRendezvous(wish.ranks(0), record);
     record.set_cgroup(node.cgroups.Create(Marker(node, wish.id())));
     ranks::NodeEnvironment environment;
     environment.base = node.base_environment;
@@ -91,7 +108,7 @@ AttemptRunner::AttemptRunner(const NodeContext& node, std::string folder,
       spool_(record.id(), folder_, acks) {}
 
 AttemptRunner::~AttemptRunner() {
-  for (const Reactor::TimerId id : {tick_timer_, flush_timer_, acks_timer_}) {
+  for (const Reactor::TimerId id : {tick_timer_, flush_timer_, acks_timer_, inspect_timer_}) {
     if (id != 0) node_.reactor.Cancel(id);
   }
 }
@@ -225,6 +242,34 @@ ranks::ScanResult AttemptRunner::Scan() {
 
 void AttemptRunner::Signal(const ranks::Leftover& leftover, int signal) {
   ranks::SignalProcess(node_.proc, leftover, signal);
+}
+
+void AttemptRunner::SignalRank(uint32_t rank, int signal) {
+  const auto link = links_.find(rank);
+  if (link == links_.end()) return;
+  for (const v1::RankStatus& status : record().ranks()) {
+    if (status.rank() != rank) continue;
+    const auto stat = node_.proc.Stat(static_cast<pid_t>(status.pid()));
+    // Its parent tells that the number still names the rank.
+    if (!stat || stat->IsZombie() || stat->ppid != link->second->shim_pid()) return;
+    ranks::Leftover process;
+    process.pid = stat->pid;
+    process.start_ticks = stat->start_ticks;
+    ranks::SignalProcess(node_.proc, process, signal);
+    ranks::SignalProcess(node_.proc, process, SIGCONT);
+  }
+}
+
+void AttemptRunner::WakeShims() {
+  for (const auto& [rank, link] : links_) {
+    if (link->shim_pid() != 0) kill(link->shim_pid(), SIGCONT);
+  }
+}
+
+void AttemptRunner::KillShim(uint32_t rank) {
+  const auto link = links_.find(rank);
+  if (link != links_.end() && link->second->shim_pid() != 0)
+    kill(link->second->shim_pid(), SIGKILL);
 }
 
 void AttemptRunner::KillCgroup() {

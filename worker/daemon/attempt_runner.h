@@ -5,12 +5,15 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "common/reactor.h"
 #include "worker/facts/proc_reader.h"
 #include "worker/ranks/attempt_machine.h"
 #include "worker/ranks/cgroup.h"
+#include "worker/ranks/freed.h"
 #include "worker/ranks/rank_folder.h"
 #include "worker/ranks/shim_link.h"
 #include "worker/spool/log_spool.h"
@@ -38,12 +41,14 @@ class AttemptRunner : private ranks::AttemptEffects {
   struct Callbacks {
     std::function<void()> changed;  // Observe() gives something new; at most every 10 ms
     std::function<void()> logs;     // Spool() has something to send
+    std::function<void(const v1::Probe&, std::function<void(v1::ProbeResult)>)> ask;  // the helper
   };
 
-  // A new attempt: makes the rank folders of `wish`, which must have been found acceptable. Apply
-  // comes next.
+  // A new attempt: makes the rank folders of `wish`, which must have been found acceptable;
+  // `baseline`: the node's devices before it, if known. Apply comes next.
   static absl::StatusOr<std::unique_ptr<AttemptRunner>> Create(const NodeContext& node,
                                                                const v1::Desired& wish,
+                                                               const ranks::Devices& baseline,
                                                                Callbacks callbacks);
   // What an earlier daemon left in `folder`: finds its shims again and carries on.
   static absl::StatusOr<std::unique_ptr<AttemptRunner>> Load(const NodeContext& node,
@@ -74,14 +79,23 @@ class AttemptRunner : private ranks::AttemptEffects {
   void TakeGone(uint32_t rank, const std::optional<shim::ShimStatus>& last);
   ranks::ShimLink::Callbacks LinkCallbacks(uint32_t rank);
   void Settle();
+  // --- inspection.cc
+  void AskInspection(std::optional<int64_t> kernel_since_ns);
+  void TakeInspection(const v1::ProbeResult& answer, bool asked);
+  void InspectPort(ranks::Inspection& inspection) const;
 
   // AttemptEffects
   std::string Spawn(uint32_t rank) override;
   void Command(uint32_t rank, shim::ShimCommand command) override;
   ranks::ScanResult Scan() override;
   void Signal(const ranks::Leftover& leftover, int signal) override;
+  void SignalRank(uint32_t rank, int signal) override;
   void KillCgroup() override;
+  void WakeShims() override;
+  void KillShim(uint32_t rank) override;
+  void Inspect(std::optional<int64_t> kernel_since_ns) override;
   std::string ErrorRecord(uint32_t rank) override;
+  std::vector<std::string> PortHolders(uint32_t rank) override;
   void Save(const AttemptRecord& record) override;
   void Changed() override;
   void Ended() override;
@@ -98,6 +112,10 @@ class AttemptRunner : private ranks::AttemptEffects {
   Reactor::TimerId tick_timer_ = 0;
   Reactor::TimerId flush_timer_ = 0;
   Reactor::TimerId acks_timer_ = 0;
+  Reactor::TimerId inspect_timer_ = 0;
+  Reactor::TimePoint inspect_until_;
+  std::optional<v1::KernelLook> kernel_;  // what Inspect has found so far
+  std::shared_ptr<const bool> alive_ = std::make_shared<bool>(true);  // for late answers
 };
 
 }  // namespace muster::worker

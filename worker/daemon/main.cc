@@ -97,8 +97,8 @@ bool GoToBackground(const std::string& log_path) {
 
 int main(int argc, char** argv) {
   // How the daemon asks what may hang: not for people, so not among the options.
-  if (argc == 4 && std::string_view(argv[1]) == "--answer-probe") {
-    muster::facts::RunProbeHelper(argv[2], argv[3]);
+  if (argc == 5 && std::string_view(argv[1]) == "--answer-probe") {
+    muster::facts::RunProbeHelper(argv[2], argv[3], argv[4]);
   }
   // One transfer of staging, for the daemon: likewise.
   if (argc == 3 && std::string_view(argv[1]) == "--stage") muster::stage::RunStageHelper(argv[2]);

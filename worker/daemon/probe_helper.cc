@@ -97,7 +97,7 @@ void ProbeHelper::Start(Running& running, const v1::Probe& probe) {
   fcntl(fds[0], F_SETFL, O_NONBLOCK);
   // A group of its own, so that the tools it runs and their children end with it.
   const auto pid = Spawn({.words = {"musterd", "--answer-probe", options_.state_dir,
-                                    std::to_string(options_.fake_devices)},
+                                    std::to_string(options_.fake_devices), options_.kernel_log},
                           .program = options_.program,
                           .environment = JoinEnvironment(options_.environment),
                           .in = input.get(),

@@ -21,6 +21,7 @@ class ProbeHelper {
     std::string program = "/proc/self/exe";
     std::string state_dir;
     uint32_t fake_devices = 0;
+    std::string kernel_log;          // instead of the kernel's own
     facts::Environment environment;  // the ranks' base environment
   };
 

@@ -21,6 +21,7 @@ Prober::Prober(Reactor& reactor, const facts::ProcReader& proc, ProbeHelper& hel
 
 Prober::~Prober() {
   for (const auto& [attempt, held] : held_) reactor_.Cancel(held.expiry);
+  for (const auto& [attempt, seen] : seen_) reactor_.Cancel(seen.expiry);
 }
 
 void Prober::Probe(const v1::Probe& probe, const std::string& attempt, Done done) {
@@ -28,6 +29,7 @@ void Prober::Probe(const v1::Probe& probe, const std::string& attempt, Done done
   helper_.Ask(
       probe, [this, probe, attempt, received_ns, done = std::move(done)](v1::ProbeResult result) {
         result.set_received_ns(received_ns);
+        if (!probe.release_port()) Remember(attempt, result);
         Finish(probe, attempt, reactor_.clock().Now() + kPortPatience, std::move(result), done);
       });
 }
@@ -64,6 +66,20 @@ void Prober::HoldPort(const v1::Probe& probe, const std::string& attempt, v1::Pr
   result.set_port(port.port);
   const auto expiry = reactor_.After(kHoldLimit, [this, attempt] { held_.erase(attempt); });
   held_.emplace(attempt, Held{std::move(port.socket), port.port, expiry});
+}
+
+void Prober::Remember(const std::string& attempt, const v1::ProbeResult& result) {
+  if (result.devices().empty()) return;
+  if (const auto known = seen_.find(attempt); known != seen_.end())
+    reactor_.Cancel(known->second.expiry);
+  const auto expiry = reactor_.After(kHoldLimit, [this, attempt] { seen_.erase(attempt); });
+  seen_.insert_or_assign(attempt, Seen{result.devices(), expiry});
+}
+
+google::protobuf::RepeatedPtrField<v1::Device> Prober::Devices(const std::string& attempt) const {
+  const auto it = seen_.find(attempt);
+  if (it == seen_.end()) return {};
+  return it->second.devices;
 }
 
 void Prober::ReleasePort(const std::string& attempt) {

@@ -27,6 +27,8 @@ class Prober {
   void Probe(const v1::Probe& probe, const std::string& attempt, Done done);
   // When the ranks are about to start, or will not any more.
   void ReleasePort(const std::string& attempt);
+  // The node's devices as the last answer for this attempt had them; empty: not known.
+  google::protobuf::RepeatedPtrField<v1::Device> Devices(const std::string& attempt) const;
 
  private:
   struct Held {
@@ -34,15 +36,21 @@ class Prober {
     uint32_t port;
     Reactor::TimerId expiry;
   };
+  struct Seen {
+    google::protobuf::RepeatedPtrField<v1::Device> devices;
+    Reactor::TimerId expiry;
+  };
   using Time = Reactor::TimePoint;
   void Finish(const v1::Probe& probe, const std::string& attempt, Time give_up,
               v1::ProbeResult result, const Done& done);
   void HoldPort(const v1::Probe& probe, const std::string& attempt, v1::ProbeResult& result);
+  void Remember(const std::string& attempt, const v1::ProbeResult& result);
 
   Reactor& reactor_;
   const facts::ProcReader& proc_;
   ProbeHelper& helper_;
   std::map<std::string, Held> held_;
+  std::map<std::string, Seen> seen_;
 };
 
 }  // namespace muster::worker

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 
 #include "common/local_daemon.h"
@@ -70,6 +71,11 @@ v1::WorkerHello MakeHello(const Options& options, const StateDir& state,
   return hello;
 }
 
+std::string EnvironmentOr(const char* name, const char* otherwise) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? otherwise : value;
+}
+
 std::string Tag(const std::string& state_dir) {
   std::array<char, 9> hex;
   std::snprintf(hex.data(), hex.size(), "%08x", shim::Crc32(state_dir));
@@ -90,6 +96,7 @@ struct Server::Parts {
              Tag(state.path), ranks::BaseEnvironment(environ)},
         helper(reactor, {.state_dir = state.path,
                          .fake_devices = options.fake_devices,
+                         .kernel_log = EnvironmentOr("MUSTER_KMSG", ""),
                          .environment = node.base_environment}),
         devices(reactor, helper, options.fake_devices),
         worker(

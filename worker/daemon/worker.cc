@@ -18,12 +18,14 @@ constexpr std::chrono::hours kTombstoneLife(24 * 7);
 Worker::Worker(const NodeContext& node, HelloMaker hello, ProbeHelper& helper)
     : node_(node),
       hello_(std::move(hello)),
+      helper_(helper),
       prober_(node.reactor, node.proc, helper),
       stager_(
           node.reactor, {.state_dir = node.state_dir}, [this] { return StagedInUse(); },
           [this](const std::string& controller, v1::StageReport report) {
             SendStageReport(controller, std::move(report));
-          }) {}
+          }),
+      cleaner_(node.reactor, node.proc) {}
 
 void Worker::LoadAttempts() {
   for (const std::string& folder : ranks::FindAttempts(node_.state_dir)) {
@@ -56,7 +58,10 @@ AttemptRunner::Callbacks Worker::RunnerCallbacks(const v1::AttemptId& id) {
             const auto it = attempts_.find(name);
             if (it != attempts_.end()) SendObserved(*it->second);
           },
-          [this, controller = id.controller_id()] { PumpLogs(controller); }};
+          [this, controller = id.controller_id()] { PumpLogs(controller); },
+          [this](const v1::Probe& probe, ProbeHelper::Done done) {
+            helper_.Ask(probe, std::move(done));
+          }};
 }
 
 Session* Worker::SessionOf(const std::string& controller_id) const {
@@ -141,7 +146,8 @@ void Worker::TakeDesired(Session& session, const v1::Desired& wish) {
   std::string refusal =
       ranks::Refusal(wish, runner == nullptr ? nullptr : &runner->record(), session.controller_id);
   if (refusal.empty() && runner == nullptr) {
-    auto created = AttemptRunner::Create(node_, wish, RunnerCallbacks(wish.id()));
+    auto created =
+        AttemptRunner::Create(node_, wish, prober_.Devices(name), RunnerCallbacks(wish.id()));
     if (created.ok()) {
       runner = created->get();
       attempts_[name] = *std::move(created);
@@ -169,14 +175,46 @@ void Worker::TakeDesired(Session& session, const v1::Desired& wish) {
 }
 
 void Worker::TakeProbe(const std::string& controller_id, const v1::Probe& probe) {
-  prober_.Probe(probe, ranks::AttemptName(probe.id()),
-                [this, controller_id](v1::ProbeResult result) {
-                  Session* session = WelcomedSessionOf(controller_id);
-                  if (session == nullptr) return;  // it will ask again
-                  v1::AttachResponse answer;
-                  *answer.mutable_probe_result() = std::move(result);
-                  session->Send(std::move(answer));
-                });
+  if (probe.has_leftovers()) {
+    TakeSweep(controller_id, probe);
+    return;
+  }
+  prober_.Probe(
+      probe, ranks::AttemptName(probe.id()),
+      [this, controller_id](v1::ProbeResult result) { Answer(controller_id, std::move(result)); });
+}
+
+void Worker::TakeSweep(const std::string& controller_id, const v1::Probe& probe) {
+  const auto know = [this, controller_id, sweep = probe.leftovers()] {
+    ranks::AttemptKnowledge known;
+    known.tag = node_.tag;
+    known.controller = controller_id;
+    known.live_jobs.assign(sweep.live_jobs().begin(), sweep.live_jobs().end());
+    known.any_controller = sweep.any_controller();
+    for (const auto& [name, runner] : attempts_) {
+      if (!runner->Idle()) known.running.push_back(name);
+    }
+    return known;
+  };
+  const int64_t received_ns = node_.reactor.clock().RealtimeNs();
+  cleaner_.Sweep(probe.leftovers().end(), know,
+                 [this, controller_id, received_ns,
+                  id = probe.probe_id()](const v1::LeftoverResult& leftovers) {
+                   v1::ProbeResult result;
+                   result.set_probe_id(id);
+                   result.set_received_ns(received_ns);
+                   result.set_realtime_ns(node_.reactor.clock().RealtimeNs());
+                   *result.mutable_leftovers() = leftovers;
+                   Answer(controller_id, std::move(result));
+                 });
+}
+
+void Worker::Answer(const std::string& controller_id, v1::ProbeResult result) {
+  Session* const session = WelcomedSessionOf(controller_id);
+  if (session == nullptr) return;  // it will ask again
+  v1::AttachResponse answer;
+  *answer.mutable_probe_result() = std::move(result);
+  session->Send(std::move(answer));
 }
 
 void Worker::SendObserved(const AttemptRunner& runner) {

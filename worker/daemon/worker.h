@@ -8,6 +8,7 @@
 
 #include "muster/v1/worker.pb.h"
 #include "worker/daemon/attempt_runner.h"
+#include "worker/daemon/cleaner.h"
 #include "worker/daemon/prober.h"
 #include "worker/daemon/session.h"
 #include "worker/daemon/stager.h"
@@ -41,6 +42,8 @@ class Worker {
   void Welcome(const std::shared_ptr<Session>& session, v1::WorkerHello hello);
   void TakeDesired(Session& session, const v1::Desired& wish);
   void TakeProbe(const std::string& controller_id, const v1::Probe& probe);
+  void TakeSweep(const std::string& controller_id, const v1::Probe& probe);
+  void Answer(const std::string& controller_id, v1::ProbeResult result);
   void SendObserved(const AttemptRunner& runner);
   void SendStageReport(const std::string& controller_id, v1::StageReport report);
   // Staged trees that the ranks of living attempts use.
@@ -53,8 +56,10 @@ class Worker {
 
   const NodeContext& node_;
   const HelloMaker hello_;
+  ProbeHelper& helper_;
   Prober prober_;
   Stager stager_;
+  Cleaner cleaner_;
   std::map<std::string, std::unique_ptr<AttemptRunner>> attempts_;  // by AttemptName
   std::map<std::string, std::shared_ptr<Session>> sessions_;        // by controller id
 };

@@ -198,6 +198,18 @@ void AskStage(Questions& questions, const InquiryPtr& inquiry) {
       [inquiry, &result] { result.set_stage_error("the staged tree: " + inquiry->late); });
 }
 
+void AskKernel(Questions& questions, const InquiryPtr& inquiry) {
+  v1::ProbeResult& result = inquiry->result;
+  questions.Ask(
+      [inquiry, &result]() -> Questions::Answer {
+        const v1::KernelLook look =
+            LookAtKernel(inquiry->probe.end_kernel_since_ns(), inquiry->surroundings.kernel_log,
+                         inquiry->environment, inquiry->deadline);
+        return [look, &result] { *result.mutable_kernel() = look; };
+      },
+      [inquiry, &result] { result.mutable_kernel()->set_error(inquiry->late); });
+}
+
 // What only reads the kernel's own files.
 void AnswerLocal(v1::ProbeResult& result) {
   const Limits limits = RankLimits();
@@ -248,6 +260,13 @@ v1::ProbeResult AnswerProbe(const v1::Probe& probe, const ProbeSurroundings& sur
   inquiry->deadline = std::chrono::steady_clock::now() + limit;
   inquiry->late = "no answer within " + std::to_string(limit.count()) + " ms";
   Questions questions;
+  if (probe.has_end_kernel_since_ns()) {
+    if (probe.end_kernel_since_ns() >= 0) AskKernel(questions, inquiry);
+    AskDevices(questions, inquiry);
+    questions.Collect(inquiry->deadline + kMargin);
+    MakeUtf8(inquiry->result);
+    return inquiry->result;
+  }
   AskNetwork(questions, inquiry);  // first: others wait for it
   AskProgram(questions, inquiry);
   AskDevices(questions, inquiry);

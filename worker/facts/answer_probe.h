@@ -12,6 +12,7 @@ struct ProbeSurroundings {
   Environment environment;    // the ranks' base environment
   std::string state_dir;      // of the daemon
   uint32_t fake_devices = 0;  // instead of asking the device tools
+  std::string kernel_log;     // instead of the kernel's own; "" = that
 };
 
 // All answers to a probe but for the port, which the daemon itself holds. What hangs (a dead file

@@ -1,7 +1,8 @@
 #include "worker/facts/devices.h"
 
-#include <fstream>
 #include <set>
+
+#include "worker/facts/user_name.h"
 
 namespace muster::facts {
 namespace {
@@ -25,19 +26,6 @@ ToolOutput Query(const std::string& tool, std::vector<std::string>& fields,
     const std::string unknown = UnknownField(output.out + output.err);
     if (unknown.empty() || std::erase(fields, unknown) == 0) return output;
   }
-}
-
-// The name of a user on this machine, else the number. A static program has no name service.
-std::string UserName(uid_t uid) {
-  std::ifstream passwd("/etc/passwd");
-  for (std::string line; std::getline(passwd, line);) {
-    const size_t name = line.find(':');
-    const size_t id = line.find(':', name + 1);
-    if (name == std::string::npos || id == std::string::npos) continue;
-    if (line.substr(id + 1, line.find(':', id + 1) - id - 1) == std::to_string(uid))
-      return line.substr(0, name);
-  }
-  return std::to_string(uid);
 }
 
 void NameHolders(const ProcReader& proc, std::vector<v1::Device>& devices) {

@@ -10,9 +10,11 @@
 
 namespace muster::facts {
 
-void RunProbeHelper(const std::string& state_dir, const std::string& fake_devices) {
+void RunProbeHelper(const std::string& state_dir, const std::string& fake_devices,
+                    const std::string& kernel_log) {
   ProbeSurroundings surroundings;
   surroundings.state_dir = state_dir;
+  surroundings.kernel_log = kernel_log;
   surroundings.fake_devices =
       static_cast<uint32_t>(std::strtoul(fake_devices.c_str(), nullptr, 10));
   for (char** variable = environ; *variable != nullptr; ++variable) {

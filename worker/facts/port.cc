@@ -148,16 +148,19 @@ HeldPort HoldPort(const std::string& address, const PortWish& wish, const ProcRe
   return held;
 }
 
-std::string DescribePortInUse(const std::string& address, uint32_t port, const ProcReader& proc) {
+std::optional<TcpEntry> FindListener(const std::string& address, uint32_t port) {
   const auto wanted = ToTcpEnd(Parse(address, port).storage);
-  std::string text = Show(address, port) + " is in use";
   for (const TcpEntry& entry : ReadTcpTable()) {
-    if (entry.local.port != port) continue;
-    if (!entry.local.IsAny() && !wanted->IsAny() && entry.local.address != wanted->address)
-      continue;
-    return text + " by " + DescribeHolder(entry, proc);
+    const bool there =
+        entry.local.IsAny() || wanted->IsAny() || entry.local.address == wanted->address;
+    if (entry.listening && entry.local.port == port && there) return entry;
   }
-  return text;
+  return std::nullopt;
+}
+
+std::string DescribePortInUse(const std::string& address, uint32_t port, const ProcReader& proc) {
+  const auto entry = FindListener(address, port);
+  return Show(address, port) + " is in use" + (entry ? " by " + DescribeHolder(*entry, proc) : "");
 }
 
 }  // namespace muster::facts

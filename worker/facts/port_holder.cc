@@ -27,14 +27,18 @@ bool HoldsSocket(pid_t pid, const std::string& link) {
 
 }  // namespace
 
-std::string DescribeHolder(const TcpEntry& entry, const ProcReader& proc) {
+pid_t HolderOf(const TcpEntry& entry, const ProcReader& proc) {
+  if (entry.inode == 0) return 0;
   const std::string link = "socket:[" + std::to_string(entry.inode) + "]";
-  if (entry.inode != 0) {
-    for (const pid_t pid : proc.Pids()) {
-      if (HoldsSocket(pid, link))
-        return "pid " + std::to_string(pid) + " (" + proc.Command(pid) + ")";
-    }
+  for (const pid_t pid : proc.Pids()) {
+    if (HoldsSocket(pid, link)) return pid;
   }
+  return 0;
+}
+
+std::string DescribeHolder(const TcpEntry& entry, const ProcReader& proc) {
+  const pid_t pid = HolderOf(entry, proc);
+  if (pid != 0) return "pid " + std::to_string(pid) + " (" + proc.Command(pid) + ")";
   return "a process of uid " + std::to_string(entry.uid);
 }
 

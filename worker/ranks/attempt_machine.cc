@@ -62,7 +62,14 @@ void AttemptMachine::Apply(const v1::Desired& wish) {
   bool act = false;
   if (wish.goal() == v1::GOAL_STOPPED) {
     record_.set_stop_reason(wish.stop_reason());
+    const bool saving = record_.save_signal() != 0;
     act = PlanStop(Grace(wish));
+    if (act) {
+      record_.set_save_signal(wish.save_signal());
+    } else if (saving && wish.save_signal() == 0) {  // nobody waits for the save any more
+      record_.set_save_signal(0);
+      act = record_.phase() == worker::END_PHASE_TERM;
+    }
   }
   effects_.Save(record_);
   if (act) SendTerm();
@@ -119,11 +126,17 @@ void AttemptMachine::OnStatus(uint32_t number, const shim::ShimStatus& status) {
       effects_.Command(number, shim::ShimCommand::kStart);
     }
   } else {
-    const bool news = rank->state() != v1::RANK_STATE_RUNNING || untold_.erase(number) > 0;
+    const bool fresh = rank->state() != v1::RANK_STATE_RUNNING;
+    const bool news = untold_.erase(number) > 0 || fresh;
+    const uint32_t save_signal = record_.save_signal();
     rank->set_state(v1::RANK_STATE_RUNNING);
     // A start that was on its way when the stop came, or a shim that the last daemon may not have
     // told any more. The shim signals each process once.
-    if (news && stopping) effects_.Command(number, shim::ShimCommand::kTerminate);
+    if (fresh && stopping && save_signal != 0) {
+      effects_.SignalRank(number, static_cast<int>(save_signal));
+    } else if (news && stopping && save_signal == 0) {
+      effects_.Command(number, shim::ShimCommand::kTerminate);
+    }
     if (news && record_.phase() == worker::END_PHASE_KILL) {
       effects_.Command(number, shim::ShimCommand::kKill);
     }
@@ -153,6 +166,11 @@ void AttemptMachine::TakeExit(v1::RankStatus& rank, const shim::ShimStatus& stat
   std::string error_record = effects_.ErrorRecord(rank.rank());
   if (kept + error_record.size() <= kMaxErrorRecords) {
     exit->set_error_record(std::move(error_record));
+  }
+  if (!ours && (status.exit_code != 0 || status.signal != 0)) {
+    for (std::string& holder : effects_.PortHolders(rank.rank())) {
+      exit->add_port_holders(ToValidUtf8(holder));
+    }
   }
   record_.set_last_wait_order(record_.last_wait_order() + 1);
   exit->set_wait_order(record_.last_wait_order());

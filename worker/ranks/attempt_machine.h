@@ -17,6 +17,14 @@
 
 namespace muster::ranks {
 
+// What the node finds when no process of the attempt is left.
+struct Inspection {
+  std::vector<std::string> held;  // devices and ports that are not free again
+  std::vector<std::string> notes;
+  std::string unverified;                // why it could not look; "" = it could
+  std::optional<v1::KernelLook> kernel;  // if that was wished
+};
+
 // What the state machine of an attempt asks the world for. All calls return at once.
 class AttemptEffects {
  public:
@@ -29,10 +37,21 @@ class AttemptEffects {
   virtual ScanResult Scan() = 0;
   // Signals one process found by Scan, if it is still the same one.
   virtual void Signal(const Leftover& leftover, int signal) = 0;
+  // Signals the rank itself, if it runs, and lets it go on if it is stopped.
+  virtual void SignalRank(uint32_t rank, int signal) = 0;
   // SIGKILL to the attempt's whole cgroup, where there is one.
   virtual void KillCgroup() = 0;
+  // Lets stopped shims go on: they can't obey in state T.
+  virtual void WakeShims() = 0;
+  // SIGKILL to a shim that does not obey; its rank goes with it.
+  virtual void KillShim(uint32_t rank) = 0;
+  // Looks whether devices and the head's port are free again, for some seconds if they are not, and
+  // at what the kernel has said since `kernel_since_ns`, if given. OnInspected follows, later.
+  virtual void Inspect(std::optional<int64_t> kernel_since_ns) = 0;
   // The rank's TORCHELASTIC_ERROR_FILE, at most 64 KiB.
   virtual std::string ErrorRecord(uint32_t rank) = 0;
+  // Who holds the ports that a failed rank's last words call in use.
+  virtual std::vector<std::string> PortHolders(uint32_t rank) = 0;
   // Makes the record durable before it returns.
   virtual void Save(const worker::AttemptRecord& record) = 0;
   // The record, and what Observed shows, has changed; it becomes durable soon. A shim's own exit
@@ -47,11 +66,13 @@ class AttemptEffects {
 // docs/protocol.md has its tables. Reactor thread only.
 //
 // The end of an attempt, whether by a stop or because all ranks ended by themselves:
-//   TERM  SIGTERM+SIGCONT to every rank's tree (once); when all ranks have ended, whatever is left
-//   of their trees has
-//         until the deadline too (the grace of a stop; 2 s after a natural end)
-//   KILL  SIGKILL to everything that is left, repeated until nothing is left or 5 s have passed
-//   DONE  the EndReport names what was swept and what survived
+//   TERM  SIGTERM+SIGCONT to every rank's tree (once), or the save signal to the ranks alone; when
+//         all ranks have ended, whatever is left of their trees has until the deadline too (the
+//         grace of a stop; 2 s after a natural end)
+//   KILL  SIGKILL to everything that is left, repeated until nothing is left or 5 s have passed;
+//         first through the shims, then directly, and shims that don't answer are killed too
+//   DONE  nothing is left and devices and port have been looked at, or the EndReport names what
+//         survived
 class AttemptMachine {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -73,6 +94,8 @@ class AttemptMachine {
   // A restarted daemon found neither shim nor exit record of a rank that was never started: starts
   // its shim.
   void Respawn(uint32_t rank);
+  // The answer to Inspect.
+  void OnInspected(Inspection inspection);
   // Time has passed, or the above calls of an adoption are over.
   void Tick();
   // When Tick must be called next.
@@ -105,6 +128,8 @@ class AttemptMachine {
   // Notes the stop in the record; true if the ranks must be told.
   bool PlanStop(std::chrono::nanoseconds grace);
   void SendTerm();
+  void SendSaveSignal();
+  void Inspect();
   void EnterPhase(worker::EndPhase phase, TimePoint deadline);
   void EnterKill();
   void Sweep(TimePoint now);
@@ -124,6 +149,8 @@ class AttemptMachine {
   std::map<std::pair<pid_t, uint64_t>, Leftover> swept_;
   std::set<std::pair<pid_t, uint64_t>> terminated_;
   std::map<uint32_t, std::string> lost_bytes_;
+  bool inspecting_ = false;
+  std::optional<Inspection> inspection_;
 };
 
 }  // namespace muster::ranks

@@ -14,6 +14,7 @@ struct Leftover {
   pid_t pid = 0;
   uint64_t start_ticks = 0;
   uint32_t uid = 0;
+  std::string user;
   char state = '?';
   std::string command;
   std::string wait_channel;

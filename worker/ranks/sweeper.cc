@@ -10,6 +10,7 @@
 
 #include "common/unique_fd.h"
 #include "common/utf8.h"
+#include "worker/facts/user_name.h"
 
 namespace muster::ranks {
 namespace {
@@ -78,6 +79,7 @@ ScanResult FindLeftovers(const facts::ProcReader& proc, const SweepTarget& targe
     leftover.pid = pid;
     leftover.start_ticks = stat->start_ticks;
     leftover.uid = proc.Uid(pid).value_or(own_uid);
+    leftover.user = ToValidUtf8(facts::UserName(leftover.uid));
     leftover.state = stat->state;
     leftover.command = ToValidUtf8(proc.Command(pid));
     leftover.wait_channel = ToValidUtf8(proc.WaitChannel(pid));

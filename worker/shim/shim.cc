@@ -105,7 +105,7 @@ void Shim::Poll() {
   }
   Accept();
   ReadCommands();
-  // The end of the rank is told before its last bytes are moved: exit is not end-of-file.
+  // The end of the rank is told before its streams end: exit is not end-of-file.
   signalfd_siginfo info;
   while (read(child_signals_.get(), &info, sizeof info) > 0) {
   }
@@ -198,6 +198,8 @@ void Shim::Reap() {
     status_.core_dumped = info.si_code == CLD_DUMPED;
     status_.signal = info.si_code == CLD_EXITED ? 0 : info.si_status;
     status_.exit_code = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+    // Who hears of the end looks into the log for the rank's last words.
+    for (auto& pump : pumps_) pump->Pump();
     Publish(true);
     Record();
   }
