@@ -21,6 +21,17 @@ bool IsBelow(const fs::path& path, const fs::path& folder) {
   return text == folder.string() || text.starts_with(folder.string() + "/");
 }
 
+// Typed outside the tree, relative words that lead into it mean files of it: the ranks start in
+// the tree, where those words would lead nowhere.
+void MakeWordsAbsolute(const fs::path& source, v1::JobSpec& spec) {
+  for (std::string& word : *spec.mutable_command()) {
+    std::error_code error;
+    if (word.empty() || word[0] == '/' || fs::exists(source / word, error)) continue;
+    const fs::path file = fs::canonical(word, error);
+    if (!error && IsBelow(file, source)) word = file.string();
+  }
+}
+
 // The folder of this program, where recipes find the trainer's.
 fs::path BinFolder() {
   std::error_code error;
@@ -46,7 +57,10 @@ absl::Status UseStaged(const std::string& folder, v1::JobSpec& spec) {
     return absl::OkStatus();
   }
   const fs::path here = fs::current_path(error);
-  if (spec.working_dir() == here && !IsBelow(here, source)) spec.set_working_dir(source.string());
+  if (spec.working_dir() == here && !IsBelow(here, source)) {
+    spec.set_working_dir(source.string());
+    MakeWordsAbsolute(source, spec);
+  }
   return absl::OkStatus();
 }
 

@@ -197,6 +197,16 @@ def test_a_job_runs_from_the_staged_tree(stage):
         seen = json.loads(stage.cluster.log_file(job, rank).read_text())
         assert seen == [f"{folder}/sub", [f"{folder}/sub/train.py", "--data=/data/x", f"--config={folder}/m2.py"],
                         folder, f"{folder}/m1.py"]
+    # From outside, relative words that lead into the tree mean its files.
+    child = subprocess.run(
+        [MUSTER, "submit", "--stage", stage.tree.name, "--hostfile", stage.hosts, "--env", "CONFIG=x", "--output",
+         str(stage.cluster.work / "output"), "--json", "--", PYTHON, f"{stage.tree.name}/sub/train.py", "sub"],
+        cwd=stage.tree.parent, env=stage.cluster.env, capture_output=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert child.returncode == 0, child.stderr.decode()
+    job = json.loads(child.stdout)
+    folder = str(stage.versions(HOSTS[0])[0])
+    seen = json.loads(stage.cluster.log_file(job, 0).read_text())
+    assert seen == [folder, [f"{folder}/sub/train.py", "sub"], folder, "x"]
     # A version that a running job uses is not removed.
     job = stage.cluster.popen("submit", "--stage", stage.tree, "--hostfile", stage.hosts, "--json", "--", "sleep", "60")
     stage.cluster.wait_state("running")
