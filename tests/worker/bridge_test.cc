@@ -145,10 +145,10 @@ TEST(BridgeMarkerTest, FoundInAnyCutOfTheStream) {
 }
 
 TEST(BridgeMarkerTest, WhatItRefuses) {
-  for (const std::string& text :
-       {std::string("MUSTER-BRIDGE protocol=x version=1\n"),
-        std::string("MUSTER-BRIDGE protocol=1\n"),
-        "MUSTER-BRIDGE protocol=1 version=" + std::string(6000, 'v'), std::string(300 << 10, 'n')}) {
+  for (const std::string& text : {std::string("MUSTER-BRIDGE protocol=x version=1\n"),
+                                  std::string("MUSTER-BRIDGE protocol=1\n"),
+                                  "MUSTER-BRIDGE protocol=1 version=" + std::string(6000, 'v'),
+                                  std::string(300 << 10, 'n')}) {
     BridgeMarkerScanner scanner;
     EXPECT_TRUE(absl::IsFailedPrecondition(scanner.Feed(text).status())) << text.substr(0, 60);
   }

@@ -3,9 +3,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/reactor.h"
 #include "tests/worker/worker_testing.h"
 #include "worker/daemon/options.h"
-#include "common/reactor.h"
 #include "worker/daemon/state_dir.h"
 #include "worker/facts/node_facts.h"
 #include "worker/facts/proc_reader.h"
