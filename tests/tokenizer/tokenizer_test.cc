@@ -1,6 +1,7 @@
 // Parts of the tokenizers that need no reference, and files that must be refused.
 #include "trainer/tokenizer/tokenizer.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -179,6 +180,11 @@ TEST(TiktokenFile, WrongVocabulariesAreRefusedByName) {
   EXPECT_THAT(error_with("[{\"rank\": 0"), HasSubstr(path));
   EXPECT_THAT(error_with("[]"), HasSubstr("0 tokens and 1000 special ones are not --vocab-size"));
   EXPECT_THAT(error_with(R"([{"rank": 1, "token_bytes": "AA=="}])"), HasSubstr("another rank"));
+  // Numbers that no integer holds, and no numbers.
+  for (const char* rank : {"6.47778e+128", "-1", "0.5", "\"0\"", "null"}) {
+    EXPECT_THAT(error_with(fmt::format(R"([{{"rank": {}, "token_bytes": "AA=="}}])", rank)),
+                HasSubstr("another rank"));
+  }
   EXPECT_THAT(error_with(R"([{"rank": 0, "token_bytes": "AQ=="}])"), HasSubstr("entry 0"));
   EXPECT_THAT(error_with(R"([{"rank": 0, "token_bytes": 7}])"), HasSubstr(path));
   EXPECT_THAT(error_with("AA== 0\nAQ== 2\n"), HasSubstr("line 2 is not 'base64 1'"));

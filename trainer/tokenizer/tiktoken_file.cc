@@ -59,7 +59,7 @@ Ranks ReadJsonRanks(const std::string& text, size_t limit) {
   Ranks ranks;
   for (const auto& entry : list) {
     if (ranks.size() == limit) break;
-    if (entry.at("rank").get<size_t>() != ranks.size()) {
+    if (entry.at("rank") != ranks.size()) {
       throw TokenizerError(fmt::format("entry {} has another rank", ranks.size()));
     }
     ranks.push_back(DecodeBase64(entry.at("token_bytes").get_ref<const std::string&>()));
