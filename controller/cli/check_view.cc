@@ -3,99 +3,32 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <string_view>
 #include <vector>
 
 #include "controller/cli/exit_code.h"
 #include "controller/cli/text.h"
+#include "controller/preflight/fold.h"
 
 namespace muster::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMostHosts = 8;
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 
-// Hosts that share a finding; the fix of each, most of which name it.
-struct Group {
-  const v1::Finding* finding = nullptr;
-  std::vector<std::string> hosts;
-  std::vector<std::string> fixes;
-};
-
-std::vector<Group> GroupsOf(const v1::CheckResponse& response) {
-  std::vector<Group> groups;
+std::vector<preflight::Folded> FoldedFindings(const v1::CheckResponse& response) {
+  std::vector<preflight::Finding> findings;
   for (const v1::Finding& finding : response.findings()) {
-    const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
-      return group.finding->check() == finding.check() &&
-             group.finding->severity() == finding.severity() &&
-             group.finding->value() == finding.value() &&
-             group.finding->majority() == finding.majority() && !finding.host().empty();
-    });
-    Group& group = same == groups.end() ? groups.emplace_back() : *same;
-    if (group.finding == nullptr) group.finding = &finding;
-    group.hosts.push_back(finding.host());
-    group.fixes.push_back(finding.fix());
+    const auto severity = finding.severity() == "note"      ? preflight::Severity::kNote
+                          : finding.severity() == "warning" ? preflight::Severity::kWarning
+                                                            : preflight::Severity::kError;
+    findings.push_back({finding.check(), severity, finding.host(), finding.value(),
+                        finding.majority(), finding.fix()});
   }
-  return groups;
-}
-
-std::string HostList(const std::vector<std::string>& hosts) {
-  if (hosts.front().empty()) return "all hosts";
-  std::string text;
-  for (size_t i = 0; i < std::min(hosts.size(), kMostHosts); ++i)
-    text += (i == 0 ? "" : ", ") + hosts[i];
-  if (hosts.size() > kMostHosts) text += fmt::format(" and {} more", hosts.size() - kMostHosts);
-  return text;
-}
-
-bool InHostName(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' || c == '_' ||
-         c == ':';
-}
-
-// The text with `hosts` where the host stands as a word of its own; as --exclude takes them after
-// that flag.
-std::string WithHosts(const std::string& text, const std::string& host, const std::string& hosts,
-                      const std::string& excluded) {
-  constexpr std::string_view kFlag = "--exclude ";
-  std::string out;
-  size_t at = 0;
-  while (true) {
-    const size_t found = host.empty() ? std::string::npos : text.find(host, at);
-    if (found == std::string::npos) return out + text.substr(at);
-    const size_t end = found + host.size();
-    // A name may be followed by punctuation: "on node1: ...", "node1, ...".
-    const bool colon = end < text.size() && text[end] == ':' &&
-                       (end + 1 == text.size() || !InHostName(text[end + 1]));
-    const bool whole = (found == 0 || !InHostName(text[found - 1])) &&
-                       (end == text.size() || colon || !InHostName(text[end]));
-    out += text.substr(at, found - at);
-    out += !whole ? host : out.ends_with(kFlag) ? excluded : hosts;
-    at = end;
-  }
-}
-
-// One fix for all hosts of the group where it is the same but for the host, else one a host.
-std::vector<std::string> FixesOf(const Group& group) {
-  const std::string& first = group.hosts.front();
-  const std::string& fix = group.fixes.front();
-  std::string excluded;
-  bool alike = true;
-  for (size_t i = 0; i < group.hosts.size(); ++i) {
-    const std::string& host = group.hosts[i];
-    excluded += (i == 0 ? "" : "@") + host;
-    alike = alike && group.fixes[i] == WithHosts(fix, first, host, host);
-  }
-  if (!alike) return group.fixes;
-  if (fix.empty()) return {};
-  if (group.hosts.size() == 1) return {fix};
-  return {WithHosts(fix, first, HostList(group.hosts), excluded)};
+  return preflight::Fold(findings);
 }
 
 std::string Coloured(const Style& style, const std::string& severity, const std::string& text) {
@@ -200,15 +133,15 @@ std::string CheckText(const v1::CheckResponse& response, const Style& style) {
                                 Count(static_cast<uint64_t>(response.nodes_size()), "host"),
                                 static_cast<double>(response.duration_ns()) / 1e9,
                                 counts.empty() ? style.Green("nothing to mend") : counts);
-  for (const Group& group : GroupsOf(response)) {
-    const v1::Finding& finding = *group.finding;
-    out += fmt::format("{} {}: {}: {}", Coloured(style, finding.severity(), finding.severity()),
-                       finding.check(), style.Bold(HostList(group.hosts)),
-                       EscapeForDisplay(finding.value()));
-    if (!finding.majority().empty())
-      out += fmt::format(" (most hosts: {})", EscapeForDisplay(finding.majority()));
+  for (const preflight::Folded& folded : FoldedFindings(response)) {
+    const std::string severity = preflight::SeverityName(folded.severity);
+    out += fmt::format("{} {}: {}: {}", Coloured(style, severity, severity), folded.check,
+                       style.Bold(folded.hosts.empty() ? "all hosts" : folded.hosts),
+                       EscapeForDisplay(folded.value));
+    if (!folded.majority.empty())
+      out += fmt::format(" (most hosts: {})", EscapeForDisplay(folded.majority));
     out += "\n";
-    for (const std::string& fix : FixesOf(group))
+    for (const std::string& fix : folded.fixes)
       out += fmt::format("    fix: {}\n", EscapeForDisplay(fix));
   }
   return out;

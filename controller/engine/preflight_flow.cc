@@ -10,6 +10,7 @@
 #include "controller/engine/outcome.h"
 #include "controller/engine/rank_spec.h"
 #include "controller/engine/text.h"
+#include "controller/preflight/fold.h"
 
 namespace muster::engine {
 namespace {
@@ -112,17 +113,16 @@ void Compare(Context& c, JobRun& job) {
     EndCheck(c, job, findings);
     return;
   }
-  std::string errors;
-  std::string host;
+  std::vector<preflight::Finding> errors;
   for (const auto& finding : findings) {
-    const std::string line = ToLine(finding);
-    c.Emit(job, "finding", line, SeverityName(finding.severity), finding.host);
-    if (finding.severity != preflight::Severity::kError) continue;
-    if (errors.empty()) host = finding.host;
-    absl::StrAppend(&errors, errors.empty() ? "" : "\n", line);
+    c.Emit(job, "finding", ToLine(finding), SeverityName(finding.severity), finding.host);
+    if (finding.severity == preflight::Severity::kError) errors.push_back(finding);
   }
   if (!errors.empty()) {
-    Reject(c, job, v1::CAUSE_PREFLIGHT_FAILED, errors, host);
+    std::string text;
+    for (const auto& folded : preflight::Fold(errors))
+      absl::StrAppend(&text, text.empty() ? "" : "\n", ToLines(folded));
+    Reject(c, job, v1::CAUSE_PREFLIGHT_FAILED, text, errors.front().host);
     return;
   }
   const v1::ProbeResult& head = *job.nodes.front().probe;

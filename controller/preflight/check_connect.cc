@@ -1,3 +1,4 @@
+#include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
 
 #include <map>
@@ -22,10 +23,14 @@ void CheckConnect(const Nodes& nodes, const Options&, Findings& out) {
   for (const auto& node : nodes) {
     if (!node.twin.empty() || (node.absent.empty() && node.probe.probe_error().empty())) continue;
     const std::string& why = node.absent.empty() ? node.probe.probe_error() : node.absent;
-    out.push_back(
-        {"connect", Severity::kError, node.host, why, "",
-         absl::StrCat("see whether ", node.host,
-                      " is up and how it is reached, or take it out with --exclude ", node.host)});
+    // A refusal says itself what would help; silence does not.
+    const bool silent = absl::StartsWith(why, "did not");
+    const std::string fix =
+        silent ? absl::StrCat("see whether ", node.host, " is up and how it is reached")
+               : "mend that";
+    out.push_back({"connect", Severity::kError, node.host, why, "",
+                   absl::StrCat(fix, ", or take ", silent ? "it" : node.host,
+                                " out with --exclude ", node.host)});
   }
 }
 

@@ -98,6 +98,17 @@ void CheckOptional(const Nodes& nodes, Findings& out) {
   }
 }
 
+// The error of a file that may not be run says how to mend it. A bare name is looked for in PATH
+// alone, which surprises those whose script lies in the working folder.
+std::string FixForProgram(const std::string& program, const NodeFacts& node) {
+  if (node.probe.program_error().find("chmod +x") != std::string::npos) return "";
+  std::string fix = absl::StrCat("install ", program, " on ", node.host,
+                                 ", or give the command with a path that every host has");
+  if (program.find('/') == std::string::npos)
+    absl::StrAppend(&fix, "; a script in the working folder is ./", program);
+  return fix;
+}
+
 }  // namespace
 
 void CheckWorkingDir(const Nodes& nodes, const Options& options, Findings& out) {
@@ -117,8 +128,7 @@ void CheckProgram(const Nodes& nodes, const Options& options, Findings& out) {
   for (const auto& node : nodes) {
     if (node.probe.program_error().empty()) continue;
     out.push_back({"program", Severity::kError, node.host, node.probe.program_error(), majority,
-                   absl::StrCat("install ", options.program, " on ", node.host,
-                                ", or give the command with a path that every host has")});
+                   FixForProgram(options.program, node)});
   }
   CompareAll(
       nodes, "program", Severity::kError,

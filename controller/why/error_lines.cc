@@ -72,7 +72,9 @@ std::string ErrorLine(const std::vector<LogLine>& tail) {
   for (const LogLine& line : tail) {
     if (!IsBlank(line.text) && (best == nullptr || line.err || !best->err)) best = &line;
   }
-  return best == nullptr ? "" : engine::Printable(engine::Shorten(best->text, kMaxLine));
+  // What stands on stdout alone, and says nothing of an error, is no error.
+  return best == nullptr || !best->err ? ""
+                                       : engine::Printable(engine::Shorten(best->text, kMaxLine));
 }
 
 }  // namespace muster::why

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <ctime>
+#include <map>
+#include <utility>
 
 #include "controller/engine/text.h"
 #include "controller/engine/transitions.h"
@@ -18,6 +20,7 @@ using Tone = TextLine::Tone;
 
 constexpr int kLabelWidth = 7;
 constexpr size_t kMostRankList = 60;
+constexpr size_t kMostCleanNodes = 8;
 
 class Screen {
  public:
@@ -68,7 +71,13 @@ std::string Describe(const RankGroup& group) {
 void AddCauses(const Why& why, Screen& screen) {
   screen.Section("cause");
   if (why.causes.empty()) {
-    for (const auto line : absl::StrSplit(why.message, '\n')) screen.Add(std::string(line));
+    for (const auto line : absl::StrSplit(why.message, '\n')) {
+      // A finding of preflight: what to do has a line of its own.
+      const std::pair<std::string, std::string> parts =
+          absl::StrSplit(line, absl::MaxSplits("; fix: ", 1));
+      screen.Add(parts.first);
+      if (!parts.second.empty()) screen.Add("  fix: " + parts.second);
+    }
   } else if (why.causes.size() > 1) {
     std::string ranks;
     for (const CauseRank& cause : why.causes) {
@@ -134,6 +143,33 @@ void AddGroups(std::string_view label, const std::vector<RankGroup>& groups, Scr
   for (const RankGroup& group : groups) screen.Add(Describe(group));
 }
 
+// A line a node, but one for all clean nodes of the same words when they are many.
+void AddNodes(const std::vector<NodeLine>& all, Screen& screen) {
+  std::map<std::string, std::vector<std::string>> clean;  // hosts by words
+  for (const NodeLine& node : all) {
+    if (node.clean) clean[node.details].push_back(node.host);
+  }
+  const auto many = [&](const NodeLine& node) {
+    return node.clean && clean[node.details].size() > kMostCleanNodes;
+  };
+  size_t width = 0;
+  for (const NodeLine& node : all) {
+    if (!many(node)) width = std::max(width, node.host.size());
+  }
+  screen.Section("nodes");
+  for (const NodeLine& node : all) {
+    const std::vector<std::string>& same = clean[node.details];
+    if (!many(node)) {
+      screen.Add(fmt::format("{:<{}}  {}  {}", node.host, width, node.verdict, node.details),
+                 node.clean ? Tone::kGood : Tone::kBad);
+    } else if (same.front() == node.host) {
+      screen.Add(fmt::format("{} nodes ({} ... {})  {}  {} on each", same.size(), same.front(),
+                             same.back(), node.verdict, node.details),
+                 Tone::kGood);
+    }
+  }
+}
+
 }  // namespace
 
 std::string Headline(const Why& why) {
@@ -152,13 +188,7 @@ std::vector<TextLine> Lines(const Why& why) {
   AddHintLines(why, screen);
   AddGroups("then", why.followed, screen);
   AddGroups(why.causes.empty() ? "ranks" : "others", why.others, screen);
-  size_t width = 0;
-  for (const NodeLine& node : why.nodes) width = std::max(width, node.host.size());
-  screen.Section("nodes");
-  for (const NodeLine& node : why.nodes) {
-    screen.Add(fmt::format("{:<{}}  {}  {}", node.host, width, node.verdict, node.details),
-               node.clean ? Tone::kGood : Tone::kBad);
-  }
+  AddNodes(why.nodes, screen);
   if (!why.output_dir.empty()) {
     screen.Section("logs");
     screen.Add(engine::Printable(why.output_dir));

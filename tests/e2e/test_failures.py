@@ -2,11 +2,12 @@
 
 import os
 import signal
+import subprocess
 import time
 
 import pytest
 
-from conftest import alive, wait_until
+from conftest import MUSTER, alive, wait_until
 
 
 def pids(cluster, job="last"):
@@ -86,3 +87,23 @@ def test_last_lines_before_a_crash_are_kept(cluster):
 def test_end_of_output_is_not_the_end_of_a_rank(cluster):
     code, job, _ = cluster.run("--nnodes", 1, "--nproc-per-node", 1, *cluster.rank("close_stdout.py", 1))
     assert code == 3 and job["rank"] == 0
+
+
+def test_what_all_hosts_lack_is_said_once(cluster):
+    _, err = cluster.muster("submit", "--hostfile", cluster.hostfile(), "--", "no-such-program", code=120)
+    assert err.count("no-such-program in PATH=") == 1
+    assert "cause   program: 127.0.0.2, 127.0.0.3: " in err
+    assert "\n            fix: install no-such-program on 127.0.0.2, 127.0.0.3, " in err
+    assert "a script in the working folder is ./no-such-program" in err
+    row = cluster.muster("ps")[0].splitlines()[1]
+    assert "program: 127.0.0.2" in row and "fix" not in row and len(row) < 200
+
+
+def test_the_folder_of_another_user_is_named(cluster):
+    other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", MUSTER]
+    if os.geteuid() != 0 or subprocess.run([*other, "--version"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("needs root, and programs that others may run")
+    (cluster.state / "controller").mkdir(parents=True)
+    cluster.state.chmod(0o700)
+    done = subprocess.run([*other, "ps"], env=cluster.env, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+    assert done.returncode != 0 and b"it is another user's" in done.stderr, done.stderr

@@ -153,6 +153,16 @@ TEST(Checks, AMissingProgramIsReportedOnce) {
               HasSubstr("(most hosts: /usr/bin/python3); fix: install python3 on n2"));
 }
 
+TEST(Checks, TheFixOfAProgramFitsItsError) {
+  auto nodes = Three();
+  nodes[1].probe.clear_program_path();
+  nodes[1].probe.set_program_error("program python3 in PATH=/bin: No such file or directory");
+  EXPECT_THAT(ToLine(Check(nodes, DefaultOptions())[0]),
+              HasSubstr("; a script in the working folder is ./python3"));
+  nodes[1].probe.set_program_error("program a: Permission denied (make it executable: chmod +x a)");
+  EXPECT_EQ(Check(nodes, DefaultOptions())[0].fix, "");
+}
+
 TEST(Checks, WorkingDirPortAndDisk) {
   auto nodes = Three();
   nodes[0].probe.set_port_error("127.0.0.2:29500 is in use by pid 812 (python train.py)");

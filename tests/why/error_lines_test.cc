@@ -36,7 +36,8 @@ TEST(ErrorLine, IsElseTheLineThatSaysErrorOrTheLastOne) {
             "muster-train: rank 0: data error: x.idx is cut");
   EXPECT_EQ(ErrorLine(Err({"one", "two", "  "})), "two");
   EXPECT_EQ(ErrorLine({{true, "of stderr"}, {false, "of stdout"}}), "of stderr");
-  EXPECT_EQ(ErrorLine({{false, "only stdout"}}), "only stdout");
+  EXPECT_EQ(ErrorLine({{false, "step 6 of 100"}}), "");  // ordinary output is no error
+  EXPECT_EQ(ErrorLine({{false, "error: no such step"}}), "error: no such step");
   EXPECT_EQ(ErrorLine({}), "");
 }
 

@@ -79,6 +79,32 @@ TEST(Text, IsOneScreen) {
       "  note    a rule does not count: a.toml:1:1: wrong\n");
 }
 
+TEST(Text, ShowsTheFixOfAFindingOnItsOwnLine) {
+  Why why;
+  why.job = "4";
+  why.state = v1::JOB_STATE_FAILED;
+  why.code = 120;
+  why.message = "program: n1, n2: no train; fix: install train\nclock: n1: slow";
+  EXPECT_EQ(Text(why),
+            "job 4 failed, exit code 120\n"
+            "  cause   program: n1, n2: no train\n"
+            "            fix: install train\n"
+            "          clock: n1: slow\n");
+}
+
+TEST(Text, ManyCleanNodesShareALineAndOthersStand) {
+  Why why;
+  why.job = "5";
+  why.state = v1::JOB_STATE_SUCCEEDED;
+  for (int i = 1; i <= 9; ++i)
+    why.nodes.push_back({"n" + std::to_string(i), true, "clean", "8 ranks ended, 0 left"});
+  why.nodes.push_back({"n10", false, "LEFTOVERS", "pid 7"});
+  EXPECT_THAT(Text(why), HasSubstr("  nodes   9 nodes (n1 ... n9)  clean  8 ranks ended, 0 left on "
+                                   "each\n          n10  LEFTOVERS  pid 7\n"));
+  why.nodes.erase(why.nodes.begin());
+  EXPECT_THAT(Text(why), HasSubstr("  nodes   n2   clean  8 ranks ended, 0 left\n"));
+}
+
 TEST(Text, SaysWhatIsUndecidable) {
   Why why = Sample();
   why.causes.push_back(why.causes[0]);
