@@ -29,9 +29,15 @@ bool Exists(const std::string& path) {
 }
 
 // A controller leaves its log, its socket or its lock behind.
-bool WasUsed(const std::string& state_dir) {
+absl::StatusOr<bool> WasUsed(const std::string& state_dir) {
   std::error_code error;
-  return std::filesystem::exists(state_dir, error) && !std::filesystem::is_empty(state_dir, error);
+  const bool empty = std::filesystem::is_empty(state_dir, error);
+  if (error == std::errc::permission_denied) {
+    return absl::PermissionDeniedError(
+        "no access to the controller's folder " + state_dir +
+        ": it is another user's; each user has a controller: unset MUSTER_STATE, or name your own");
+  }
+  return !error && !empty;
 }
 
 }  // namespace
@@ -73,9 +79,11 @@ Client::Connector ConnectOrStart(const std::string& state_dir) {
 Client::Connector ConnectIfUsed(const std::string& state_dir) {
   return [state_dir, connect = ConnectOrStart(state_dir)]() mutable {
     using Result = absl::StatusOr<std::shared_ptr<Client::Stub>>;
-    return WasUsed(state_dir) ? connect()
-                              : Result(absl::NotFoundError("no controller has run here yet (" +
-                                                           state_dir + " is empty)"));
+    const auto used = WasUsed(state_dir);
+    if (!used.ok()) return Result(used.status());
+    return *used ? connect()
+                 : Result(absl::NotFoundError("no controller has run here yet (" + state_dir +
+                                              " is empty)"));
   };
 }
 

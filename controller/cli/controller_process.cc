@@ -3,6 +3,7 @@
 #include <absl/base/thread_annotations.h>
 #include <absl/synchronization/mutex.h>
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include <atomic>
@@ -64,6 +65,7 @@ void RaiseFileLimit() {
 absl::Status RunController(const std::string& state_dir) {
   SignalWait signals({SIGINT, SIGTERM, SIGHUP});  // before any thread
   log::Init("muster serve");
+  prctl(PR_SET_NAME, "muster");  // started as /proc/self/exe it would be "exe" in ps and top
   RaiseFileLimit();
   MUSTER_ASSIGN_OR_RETURN(const api::StateLock lock,
                           api::StateLock::Acquire(state_dir, kEndOfAnother));

@@ -14,6 +14,7 @@
 #include "controller/cli/output.h"
 #include "controller/cli/render.h"
 #include "controller/cli/text.h"
+#include "controller/engine/text.h"
 
 namespace muster::cli {
 namespace {
@@ -46,7 +47,32 @@ std::string StateCell(const v1::Job& job, const Style& style) {
   }
 }
 
-std::string JobTable(const v1::ListJobsResponse& jobs, int64_t now_ns, const Style& style) {
+// What fits a row: the first line, without the way to mend it. `muster why` has all of it.
+std::string ShortCause(const v1::Job& job) {
+  constexpr size_t kMost = 100;
+  const std::string& all = job.outcome().message();
+  const std::string line = all.substr(0, all.find('\n'));
+  return engine::Shorten(line.substr(0, line.find("; fix: ")), kMost);
+}
+
+// The oldest other job that has a host of this one, as the queue sees it: a host has one job.
+std::string WaitsFor(const v1::Job& job, const v1::ListJobsResponse& all) {
+  for (auto other = all.jobs().rbegin(); other != all.jobs().rend(); ++other) {
+    if (other->id() == job.id()) break;
+    if (IsTerminal(other->state())) continue;
+    for (const v1::NodePlan& mine : job.plan().nodes()) {
+      for (const v1::NodePlan& node : other->plan().nodes()) {
+        if (node.host().host() != mine.host().host()) continue;
+        return fmt::format("waits for {} (job {})", mine.host().host(), other->id());
+      }
+    }
+  }
+  return "";
+}
+
+// `all`, newest first: to say what a queued one of `jobs` waits for.
+std::string JobTable(const v1::ListJobsResponse& jobs, const v1::ListJobsResponse& all,
+                     int64_t now_ns, const Style& style) {
   Table table({"JOB", "NAME", "STATE", "RANKS", "NODES", "SUBMITTED", "TIME", "EXIT", "WHY"});
   table.AlignRight({0, 3, 4, 6, 7});
   for (const v1::Job& job : jobs.jobs()) {
@@ -54,13 +80,14 @@ std::string JobTable(const v1::ListJobsResponse& jobs, int64_t now_ns, const Sty
     const int64_t until = ended ? job.ended_ns() : now_ns;
     const int64_t since = job.started_ns() != 0 ? job.started_ns() : job.submitted_ns();
     const std::string& name = job.plan().name().empty() ? job.spec().name() : job.plan().name();
-    const std::string why = job.state() == v1::JOB_STATE_FAILED ? job.outcome().message() : "";
+    const std::string why = job.state() == v1::JOB_STATE_FAILED   ? ShortCause(job)
+                            : job.state() == v1::JOB_STATE_QUEUED ? WaitsFor(job, all)
+                                                                  : "";
     table.Add({job.id(), EscapeForDisplay(name), StateCell(job, style),
                job.plan().world() == 0 ? "-" : std::to_string(job.plan().world()),
                job.plan().nodes().empty() ? "-" : std::to_string(job.plan().nodes_size()),
                FormatTime(job.submitted_ns()), FormatDuration(until - since),
-               ended ? std::to_string(ExitCodeFor(job)) : "-",
-               EscapeForDisplay(why.substr(0, why.find('\n')))});
+               ended ? std::to_string(ExitCodeFor(job)) : "-", EscapeForDisplay(why)});
   }
   return table.Render(style);
 }
@@ -94,7 +121,13 @@ int ShowJob(Client& client, const PsFlags& flags) {
   const Style style = Style::For(1);
   v1::ListJobsResponse one;
   *one.add_jobs() = job;
-  WriteAll(1, JobTable(one, Clock::Real().RealtimeNs(), style));
+  auto all = one;
+  if (job.state() == v1::JOB_STATE_QUEUED) {
+    auto listed =
+        client.Call<v1::ListJobsRequest, v1::ListJobsResponse>(&Client::Stub::ListJobs, {});
+    if (listed.ok()) all = *std::move(listed);
+  }
+  WriteAll(1, JobTable(one, all, Clock::Real().RealtimeNs(), style));
   PrintLine("output in " + job.output_dir());
   if (job.ranks_size() > 0) WriteAll(1, "\n" + RankTable(job, style));
   return kExitOk;
@@ -113,7 +146,7 @@ int ListJobs(Client& client, const PsFlags& flags) {
     PrintError(flags.all ? "no jobs yet"
                          : "no jobs within the last day; `muster ps -a` shows older ones");
   } else {
-    WriteAll(1, JobTable(*jobs, Clock::Real().RealtimeNs(), Style::For(1)));
+    WriteAll(1, JobTable(*jobs, *jobs, Clock::Real().RealtimeNs(), Style::For(1)));
   }
   return kExitOk;
 }

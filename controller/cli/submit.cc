@@ -41,7 +41,7 @@ Examples:
   muster submit recipes/tiny_cpu.toml --hostfile hosts
   muster submit --hostfile hosts --tp 1 --pp 2 -- python train.py --pipeline {pp}
   muster submit recipes/tiny_cpu.toml --host 127.0.0.2:2,127.0.0.3:2 --flag train-iters=50 --detach
-  muster submit --hostfile hosts --env NCCL_DEBUG=INFO --env WANDB_API_KEY -- torch_main.sh
+  muster submit --hostfile hosts --env NCCL_DEBUG=INFO --env WANDB_API_KEY -- ./main.sh
 
 Exit codes: 0 all ranks gave 0; 2 usage or invalid input; 120 preflight failed; 121 launch failed;
   122 node lost; 124 processes are left; 125 internal; 130 stopped by the user; otherwise the first

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import time
@@ -28,6 +29,7 @@ def test_a_killed_controller_comes_back_and_nothing_is_lost(cluster):
     assert all(map(alive, ranks))
     cluster.muster("serve", "--background")
     assert cluster.controller_pid() != pid
+    assert pathlib.Path(f"/proc/{cluster.controller_pid()}/comm").read_text() == "muster\n"
     code, job, live = cluster.finish(submit, 60)
     assert code == 0 and job["state"] == "succeeded"
     for rank in range(4):

@@ -120,3 +120,13 @@ def test_the_output_folder(cluster):
     assert {"job.toml", "plan.txt", "events.jsonl", "why.txt", "ranks"} <= names
     events = [json.loads(l) for l in (folder / job["output_dir"] / "events.jsonl").read_text().splitlines()]
     assert [e["sequence"] for e in events] == list(range(1, len(events) + 1))
+
+
+def test_ps_says_what_a_queued_job_waits_for(cluster):
+    for _ in range(2):
+        cluster.muster("submit", "--hostfile", cluster.hostfile(), "--detach", *cluster.rank("step_log.sh", 1000))
+    for words in (["ps"], ["ps", "2"]):
+        row = next(line for line in cluster.muster(*words)[0].splitlines() if line.startswith("  2"))
+        assert "queued" in row and row.endswith("waits for 127.0.0.2 (job 1)")
+    cluster.muster("stop", "2", "--grace", "1s")
+    cluster.muster("stop", "1", "--grace", "1s")
