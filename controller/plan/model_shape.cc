@@ -55,8 +55,11 @@ void ReadPrecision(const FlagReader& flags, bool trainer, ModelShape& m) {
   m.master_bytes = half || m.fp8_primary ? DtypeBytes(flags.Text("main-params-dtype"), 4) : 0;
   m.grad_bytes =
       flags.Has("grad-reduce-in-bf16") ? 2 : DtypeBytes(flags.Text("main-grads-dtype"), 4);
-  m.exp_avg_bytes = DtypeBytes(flags.Text("exp-avg-dtype"), 4);
-  m.exp_avg_sq_bytes = DtypeBytes(flags.Text("exp-avg-sq-dtype"), 4);
+  // muster-train has bf16 moments on GPUs unless it is told otherwise, both alike.
+  const double moments = trainer && flags.Text("device") == "cuda" ? 2 : 4;
+  m.exp_avg_bytes = DtypeBytes(flags.Text("exp-avg-dtype"), moments);
+  m.exp_avg_sq_bytes =
+      DtypeBytes(flags.Text("exp-avg-sq-dtype"), trainer ? m.exp_avg_bytes : moments);
 }
 
 void ReadRecompute(const FlagReader& flags, Recompute& out) {

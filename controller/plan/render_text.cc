@@ -102,7 +102,8 @@ std::string RenderText(const v1::Plan& plan, RankRows rows) {
   } else {
     out += NodeTable(plan) + "\n" + WholeRankTable(plan);
   }
-  out += GroupTable(plan);
+  // A plain command without sizes has no use for groups of a model.
+  if (plan.num_microbatches() > 0 || plan.tp() * plan.pp() * plan.cp() > 1) out += GroupTable(plan);
   if (plan.warnings_size() > 0) out += "\n";
   for (const std::string& warning : plan.warnings()) out += fmt::format("warning: {}\n", warning);
   return out;
