@@ -96,6 +96,8 @@ bool Glob(std::string_view pattern, std::string_view text) {
 IgnoreRules IgnoreRules::Defaults() {
   IgnoreRules rules;
   rules.Add(".git/\n.hg/\n.svn/\n__pycache__/\n*.pyc\n");
+  // output/<time>_<job>/: logs grow, and are of no use there. (\? against trigraphs.)
+  rules.Add("???\?-?\?-?\?_?\?-?\?-?\?_*/\n");
   return rules;
 }
 

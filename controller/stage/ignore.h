@@ -12,7 +12,7 @@ namespace muster::stage {
 // `**` does not. What lies in a left-out folder is left out. Pure.
 class IgnoreRules {
  public:
-  // Version control and caches: .git/, .hg/, .svn/, __pycache__/, *.pyc.
+  // Version control and caches: .git/, .hg/, .svn/, __pycache__/, *.pyc; and jobs' output folders.
   static IgnoreRules Defaults();
   // Adds the lines of a .musterignore.
   void Add(std::string_view text);

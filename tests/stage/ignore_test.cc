@@ -70,6 +70,9 @@ TEST(IgnoreRules, LeaveOutCachesAndVersionControlByDefault) {
   EXPECT_TRUE(rules.Ignores(".git", true));
   EXPECT_TRUE(rules.Ignores("a/__pycache__", true));
   EXPECT_TRUE(rules.Ignores("a/b.pyc", false));
+  EXPECT_TRUE(rules.Ignores("output/2026-11-30_01-16-13_train", true));
+  EXPECT_FALSE(rules.Ignores("output", true));
+  EXPECT_FALSE(rules.Ignores("2026-11-30_notes", true));
   EXPECT_FALSE(rules.Ignores(".gitignore", false));
   EXPECT_FALSE(rules.Ignores(".git", false));  // a worktree's: one line
 }
