@@ -81,6 +81,7 @@ void ReadRecompute(const FlagReader& flags, Recompute& out) {
     if (module == "core_attn") out.attention = out.attention_cast = true;
     if (module == "layernorm") out.norms = true;
     if (module == "mlp") out.mlp = out.activation = true;
+    if (module == "mlp_act") out.activation = true;
   }
 }
 
@@ -131,6 +132,7 @@ ModelReading ReadModel(const v1::JobSpec& spec) {
   }
   ReadPrecision(flags, trainer, m);
   ReadRecompute(flags, m.recompute);
+  if (trainer && !m.fp8) m.recompute.activation = true;  // muster-train never keeps it in bf16
   ReadParallel(flags, m);
   return {m, ""};
 }

@@ -52,13 +52,15 @@ TEST_P(GpuModelTest, GraphsGiveTheBitsOfEagerRuns) {
   EXPECT_TRUE(graphs.weights.equal(eager.weights));
 }
 
-TEST_P(GpuModelTest, RecomputedLayersGiveTheSameBits) {
+TEST_P(GpuModelTest, WhatIsMadeAgainHasTheSameBits) {
   const config::ModelConfig config = SmallModel(GetParam());
   const Trace kept = TrainPlanned(config, Gpu(true), {});
-  const Trace again = TrainPlanned(config, Gpu(true), {}, 2);
-  EXPECT_EQ(again.losses, kept.losses);
-  EXPECT_EQ(again.norms, kept.norms);
-  EXPECT_TRUE(again.weights.equal(kept.weights));
+  for (const Recompute& recompute : {Recompute{2}, Recompute{1, true}}) {
+    const Trace again = TrainPlanned(config, Gpu(true), {}, recompute);
+    EXPECT_EQ(again.losses, kept.losses);
+    EXPECT_EQ(again.norms, kept.norms);
+    EXPECT_TRUE(again.weights.equal(kept.weights));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GpuModelTest, testing::ValuesIn(kTrainingCases),

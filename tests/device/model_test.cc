@@ -28,11 +28,11 @@ TEST_P(PlannedModelTest, TrainsWithBf16State) {
   ExpectAsGood(GetParam(), bf16);
 }
 
-TEST_P(PlannedModelTest, RecomputedLayersGiveTheSameBits) {
+TEST_P(PlannedModelTest, WhatIsMadeAgainHasTheSameBits) {
   const config::ModelConfig config = SmallModel(GetParam());
   const Trace kept = TrainPlanned(config, MakeHostOps(), {});
-  for (const int64_t layers : {2, 3}) {
-    const Trace again = TrainPlanned(config, MakeHostOps(), {}, layers);
+  for (const Recompute& recompute : {Recompute{2}, Recompute{3}, Recompute{1, true}}) {
+    const Trace again = TrainPlanned(config, MakeHostOps(), {}, recompute);
     EXPECT_EQ(again.losses, kept.losses);
     EXPECT_TRUE(again.weights.equal(kept.weights));
     EXPECT_EQ(again.held_out, kept.held_out);
@@ -50,6 +50,16 @@ TEST(PlannedModelTest, RecomputedLayersKeepTheirInputAlone) {
   // once.
   const int64_t gates = 4 * 64 * 2 * 320 * 2;
   EXPECT_LT(bytes(7), bytes(0) - 5 * gates);
+}
+
+TEST(PlannedModelTest, SwigluIsKeptUnlessMadeAgain) {
+  const config::ModelConfig config = SmallModel(kTrainingCases[2]);
+  const auto bytes = [&](bool recompute) {
+    const Shape shape{.model = config, .batch = 4, .recompute_swiglu = recompute};
+    return Model(MakeHostOps(), shape, {}, nullptr).memory_bytes();
+  };
+  const int64_t outputs = 3 * 4 * 64 * 320;  // in FP8
+  EXPECT_EQ(bytes(false), bytes(true) + outputs);
 }
 
 TEST(PlannedModelTest, RefusesTokensOutsideTheVocabulary) {

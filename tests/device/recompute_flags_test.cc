@@ -41,7 +41,7 @@ TEST(RecomputeFlagsTest, TakesFullByBlockAndUniform) {
             "");
   EXPECT_EQ(Refusal([](TrainConfig& c) {
               c.recompute_granularity = "selective";
-              c.recompute_modules = {"core_attn"};
+              c.recompute_modules = {"core_attn", "mlp_act"};
             }),
             "");
 }

@@ -106,10 +106,11 @@ Trace TrainReference(const config::ModelConfig& config) {
 }
 
 Trace TrainPlanned(const config::ModelConfig& config, std::unique_ptr<Ops> ops,
-                   const StateTypes& types, int64_t recomputed_layers) {
+                   const StateTypes& types, const Recompute& recompute) {
   Shape shape{.model = config, .batch = kBatch};
   shape.head_tokens = 64;  // two chunks
-  shape.recomputed_layers = recomputed_layers;
+  shape.recomputed_layers = recompute.layers;
+  shape.recompute_swiglu = recompute.swiglu;
   Model model(std::move(ops), shape, types, nullptr);
   Optimizer optimizer(&model, kAdam);
   Trace trace;

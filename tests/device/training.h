@@ -38,9 +38,15 @@ struct Trace {
 
 config::ModelConfig SmallModel(const TrainingCase& of);
 
+// What the planned model makes again; see Shape.
+struct Recompute {
+  int64_t layers = 0;
+  bool swiglu = false;
+};
+
 Trace TrainReference(const config::ModelConfig& config);
 Trace TrainPlanned(const config::ModelConfig& config, std::unique_ptr<Ops> ops,
-                   const StateTypes& types, int64_t recomputed_layers = 0);
+                   const StateTypes& types, const Recompute& recompute = {});
 
 // The planned run is as near to exact arithmetic as model::Llama in the same numerics is (within
 // half as much again), and so the two are near each other.

@@ -63,7 +63,17 @@ TEST(ReadModel, RecomputeFlags) {
   r = Read({{"recompute-granularity", "selective"}, {"recompute-modules", "layernorm"}}).recompute;
   EXPECT_TRUE(r.norms && !r.full && !r.attention && !r.mlp);
   r = Read({{"recompute-granularity", "selective"}}).recompute;  // Megatron's default module
-  EXPECT_TRUE(r.attention && !r.norms);
+  EXPECT_TRUE(r.attention && !r.norms && !r.activation);
+  r = Read({{"recompute-granularity", "selective"}, {"recompute-modules", "mlp_act"}}).recompute;
+  EXPECT_TRUE(r.activation && !r.mlp);
+}
+
+// muster-train's own: in bf16 it never keeps SwiGLU's output.
+TEST(ReadModel, RecomputeOfTheTrainer) {
+  EXPECT_FALSE(Read({}).recompute.activation);
+  v1::JobSpec spec = Job("a slots=1\n", {"muster-train", "--num-layers", "2", "--hidden-size", "64",
+                                         "--num-attention-heads", "4", "--seq-length", "128"});
+  EXPECT_TRUE(ReadModel(spec).shape.value().recompute.activation);
 }
 
 // A Megatron command of another program: bf16 weights stay beside the FP8 ones unless they are

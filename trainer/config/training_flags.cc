@@ -60,7 +60,7 @@ std::vector<Flag> TrainingFlags() {
       {"recompute-num-layers", run, OptionalIntRef(FIELD(recompute_num_layers)),
        "of block: how many; of uniform: 1", 1},
       {"recompute-modules", run, ListRef(FIELD(recompute_modules)),
-       "of selective: core_attn, whose matrix is never kept here"},
+       "of selective: core_attn, whose matrix is never kept here; mlp_act, SwiGLU's output"},
       {"recompute-activations", run, BoolRef(FIELD(recompute_activations)),
        "the same as --recompute-granularity selective"},
 

@@ -53,7 +53,8 @@ void Workspace::Plan(Planner& planner, const Shape& shape) {
   planner.Want(&qkv_transposed, "dqkv.fp8_transposed", T * Q, kRopeBackward, kQkvWeight);
 }
 
-void Saved::Plan(Planner& planner, const Shape& shape, const std::string& prefix) {
+void Saved::Plan(Planner& planner, const Shape& shape, const std::string& prefix,
+                 bool keeps_swiglu) {
   const int64_t T = shape.tokens(), C = shape.hidden(), F = shape.ffn(), A = shape.attention();
   planner.Want(&mlp_input, prefix + "mlp_input", T * C);
   planner.Want(&attention_rstd, prefix + "attention_rstd", T);
@@ -66,6 +67,7 @@ void Saved::Plan(Planner& planner, const Shape& shape, const std::string& prefix
     planner.Want(&qkv_input, prefix + "qkv_input", T * C);
     planner.Want(&proj_input, prefix + "proj_input", T * A);
     planner.Want(&fc1_input, prefix + "fc1_input", T * C);
+    if (keeps_swiglu) planner.Want(&fc2_input, prefix + "fc2_input", T * F);
   } else {
     planner.Want(&attention_norm, prefix + "attention_norm", T * C);
     planner.Want(&mlp_norm, prefix + "mlp_norm", T * C);
@@ -88,7 +90,7 @@ Block::Block(Ops* ops, Scaler* scaler, const Shape& shape, const Workspace* work
 
 void Block::Plan(Planner& planner, const std::string& prefix) {
   planner.Want(&input_, prefix + "input", shape_.tokens() * shape_.hidden());
-  if (!recompute_) own_.Plan(planner, shape_, prefix);
+  if (!recompute_) own_.Plan(planner, shape_, prefix, !shape_.recompute_swiglu);
 }
 
 void Block::AppendProducts(std::vector<fp8::cuda::GemmSpec>& specs) const {
@@ -160,7 +162,7 @@ void Block::Forward(Bfloat16* output, Run run) {
   ForwardToSwiglu(run);
   Operand fc2_input{ws_.swiglu, ws_.swiglu, nullptr};
   if (scaler_ != nullptr) {
-    fc2_input = MakeInput(fc2_, ws_.swiglu_codes, nullptr, run, [&](const Fp8Output& out) {
+    fc2_input = MakeInput(fc2_, ws_.swiglu_codes, saved_.fc2_input, run, [&](const Fp8Output& out) {
       ops_->SwigluForwardFp8(T, F, saved_.gate_up, out);
     });
   } else {
@@ -181,10 +183,14 @@ Operand Block::Backward(const StreamGradient& gradient, const Operand& dy, int64
   const int64_t T = shape_.tokens(), F = shape_.ffn();
   if (recompute_) ForwardToSwiglu(Run::kAgain);
   fc2_.InputGradient(dy, ws_.dswiglu);
-  // The pass that makes fc1's gradient also makes fc2's input again, which was not kept.
+  // Where fc2's input was not kept, the pass that makes fc1's gradient also makes it again.
+  const uint8_t* const fc2_input =
+      saved_.fc2_input != nullptr ? saved_.fc2_input : ws_.swiglu_again;
   Operand dfc1{saved_.gate_up, saved_.gate_up, nullptr};
   if (scaler_ != nullptr) {
-    const Fp8Output input_again = scaler_->InputAgain(fc2_.number(), nullptr, ws_.swiglu_again);
+    const Fp8Output input_again =
+        saved_.fc2_input != nullptr ? Fp8Output{}
+                                    : scaler_->InputAgain(fc2_.number(), nullptr, ws_.swiglu_again);
     dfc1 = scaler_->Make(fc1_.number(), Role::kGradOutput, ws_.fc1_codes, ws_.fc1_transposed, true,
                          [&](const Fp8Output& out, bool) {
                            const bool codes = out.scale != nullptr;
@@ -194,7 +200,7 @@ Operand Block::Backward(const StreamGradient& gradient, const Operand& dy, int64
   } else {
     ops_->SwigluBackwardAgain(T, F, ws_.dswiglu, saved_.gate_up, saved_.gate_up, ws_.swiglu);
   }
-  fc2_.WeightGradient(dy, Input(fc2_, ws_.swiglu_again, ws_.swiglu), first);
+  fc2_.WeightGradient(dy, Input(fc2_, fc2_input, ws_.swiglu), first);
   fc1_.WeightGradient(dfc1, Input(fc1_, saved_.fc1_input, saved_.mlp_norm), first);
   fc1_.InputGradient(dfc1, ws_.dnorm);
   const Operand dproj = gradient.AddNorm(*parts_.mlp_norm, ws_.dnorm, saved_.mlp_input,

@@ -42,7 +42,7 @@ struct Workspace {
 
 // What one layer keeps from its forward to its backward, beside its input.
 struct Saved {
-  void Plan(Planner& planner, const Shape& shape, const std::string& prefix);
+  void Plan(Planner& planner, const Shape& shape, const std::string& prefix, bool keeps_swiglu);
 
   Bfloat16* mlp_input = nullptr;  // of the norm: the residual stream
   float *attention_rstd = nullptr, *mlp_rstd = nullptr;
@@ -52,6 +52,7 @@ struct Saved {
   Bfloat16* gate_up = nullptr;
   // The inputs of the products, transposed in FP8; the norms' outputs themselves in bf16.
   uint8_t *qkv_input = nullptr, *proj_input = nullptr, *fc1_input = nullptr;
+  uint8_t* fc2_input = nullptr;  // null: not kept
   Bfloat16 *attention_norm = nullptr, *mlp_norm = nullptr;
 };
 

@@ -76,7 +76,7 @@ void Model::MakeMemory() {
   weights_->Plan(planner);
   if (scaler_) scaler_->Plan(planner);
   workspace_.Plan(planner, shape_);
-  if (shape_.recomputed_layers > 0) shared_.Plan(planner, shape_, "recomputed.");
+  if (shape_.recomputed_layers > 0) shared_.Plan(planner, shape_, "recomputed.", false);
   for (size_t i = 0; i < blocks_.size(); ++i) {
     blocks_[i]->Plan(planner, model::LayerPrefix(static_cast<int64_t>(i)));
   }

@@ -18,6 +18,9 @@ struct Shape {
   int64_t head_tokens = 8192;  // whose logits exist at a time, at most
   // The first layers keep their input alone, and run forward again before their backward.
   int64_t recomputed_layers = 0;
+  // In FP8, the other layers make SwiGLU's output once more in their backward, instead of keeping
+  // it: a byte for each token and channel. In bf16 all layers do.
+  bool recompute_swiglu = false;
 
   int64_t tokens() const { return batch * model.seq_length; }
   int64_t hidden() const { return model.hidden_size; }

@@ -16,14 +16,23 @@ namespace {
 using device::Weight;
 using device::Weights;
 
+// Whether SwiGLU's output is made again. Throws ConfigError for parts that this device keeps.
+bool RecomputesSwiglu(const config::TrainConfig& config) {
+  bool swiglu = false;
+  for (const std::string& module : config.recompute_modules) {
+    if (module == "mlp_act") {
+      swiglu = true;
+    } else if (module != "core_attn") {
+      throw ConfigError("--recompute-modules " + module +
+                        ": --device cuda recomputes no such part alone; it takes core_attn and "
+                        "mlp_act, or --recompute-granularity full");
+    }
+  }
+  return swiglu;
+}
+
 // How many layers keep their input alone. Throws ConfigError for what this device doesn't do.
 int64_t RecomputedLayers(const config::TrainConfig& config) {
-  for (const std::string& module : config.recompute_modules) {
-    if (module == "core_attn") continue;
-    throw ConfigError("--recompute-modules " + module +
-                      ": --device cuda recomputes no such part alone; it takes core_attn, or "
-                      "--recompute-granularity full");
-  }
   const bool block = config.recompute_method == "block";
   if (config.recompute_granularity != "full") {
     if (config.recompute_num_layers || !config.recompute_method.empty()) {
@@ -55,6 +64,7 @@ device::Shape ShapeOf(const config::TrainConfig& config) {
                 .input_gradient = fast == "input" || fast == "all",
                 .weight_gradient = fast == "all"};
   shape.recomputed_layers = RecomputedLayers(config);
+  shape.recompute_swiglu = RecomputesSwiglu(config);
   return shape;
 }
 
