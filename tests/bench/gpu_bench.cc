@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/gpu_main.h"
 #include "tests/bench/gpu_models.h"
 #include "tests/bench/gpu_watch.h"
 #include "tests/bench/report.h"
@@ -36,7 +37,7 @@ struct Options {
   double seconds = 60;
   std::string fast = "forward";
   bool eager = false, deterministic = false, fp32_moments = false, bf16_gradients = false,
-       profile = false, json = false;
+       recompute_swiglu = false, profile = false, json = false;
   std::string cache;
   std::vector<std::string> references;
 };
@@ -54,6 +55,7 @@ std::string Suffix(const Options& options) {
   if (options.micro_batch != 1) text += ".mbs" + std::to_string(options.micro_batch);
   if (options.sequences != 16) text += ".gbs" + std::to_string(options.sequences);
   if (options.recomputed > 0) text += ".recompute" + std::to_string(options.recomputed);
+  if (options.recompute_swiglu) text += ".recompute_swiglu";
   if (options.bf16_gradients) text += ".bf16_gradients";
   if (options.fast != "forward") text += ".fast_" + options.fast;
   if (options.deterministic) text += ".deterministic";
@@ -61,8 +63,10 @@ std::string Suffix(const Options& options) {
   return text;
 }
 
-// Low enough to need no warm-up.
-constexpr double kRate = 1e-5;
+// Low enough to need no warm-up: the batches are large and alike, so all steps go one way.
+constexpr double kRate = 1e-6;
+// Enough micro-batches to record the graphs of the first and of all others.
+constexpr int64_t kWarmUpMicroBatches = 4;
 
 class Bench {
  public:
@@ -76,6 +80,7 @@ class Bench {
     shape.fast = Fast(options.fast);
     shape.head_tokens = options.head_tokens;
     shape.recomputed_layers = options.recomputed;
+    shape.recompute_swiglu = options.recompute_swiglu;
     device::CudaOptions cuda;
     cuda.graphs = !options.eager;
     cuda.deterministic = options.deterministic;
@@ -96,7 +101,7 @@ class Bench {
     report_.Add({name_ + ".memory", static_cast<double>(model_->memory_bytes()) * gib, "GiB", false,
                  "planned; in use " + Text2(static_cast<double>(total - free) * gib) + " of " +
                      Text2(static_cast<double>(total) * gib) + " GiB"});
-    const double first = Step();
+    const double first = Step(kWarmUpMicroBatches);
     if (options_.profile) Profile();
     GpuWatch watch;
     const device::EnergyMeter meter(0);
@@ -105,7 +110,7 @@ class Bench {
     double seconds = 0, loss = 0;
     int steps = 0;
     while (seconds < options_.seconds) {
-      loss = Step();
+      loss = Step(MicroBatches());
       ++steps;
       seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
@@ -141,10 +146,12 @@ class Bench {
     return text;
   }
 
+  int64_t MicroBatches() const { return options_.sequences / options_.micro_batch; }
+
   // One optimizer step; the mean loss of its tokens.
-  double Step() {
+  double Step(int64_t micro_batches) {
     model_->BeginIteration();
-    for (int64_t k = 0; k < options_.sequences / options_.micro_batch; ++k) {
+    for (int64_t k = 0; k < micro_batches; ++k) {
       // New text each time: what repeats is learnt by heart, and gradients of nothing are light
       // work.
       model_->ForwardBackward(text_->Next(options_.micro_batch, options_.seq));
@@ -159,7 +166,7 @@ class Bench {
   void Profile() {
     const double tokens = static_cast<double>(options_.sequences * options_.seq);
     model_->ops().StartProfile();
-    Step();
+    Step(MicroBatches());
     double total = 0;
     const std::vector<device::OpTime> times = model_->ops().TakeProfile();
     for (const device::OpTime& time : times) total += time.milliseconds;
@@ -196,6 +203,7 @@ int Main(int argc, char** argv) {
   app.add_option("--head-tokens", options.head_tokens, "whose logits exist at a time")
       ->capture_default_str();
   app.add_option("--recompute-layers", options.recomputed, "keep their input alone");
+  app.add_flag("--recompute-swiglu", options.recompute_swiglu, "make its output again");
   app.add_option("--fast-accumulation", options.fast, "none, forward, input (forward too) or all")
       ->check(CLI::IsMember({"none", "forward", "input", "all"}))
       ->capture_default_str();
@@ -212,31 +220,20 @@ int Main(int argc, char** argv) {
   app.add_flag("--json", options.json);
   app.add_option("--reference", options.references,
                  "NAME=VALUE=LABEL: print row NAME's ratio to VALUE, which is called LABEL");
-  CLI11_PARSE(app, argc, argv);
-
-  int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-    std::fputs("no CUDA device: skipped\n", stderr);
-    return 77;
-  }
-  std::map<std::string, Report::Reference> references;
-  for (const std::string& text : options.references) references.insert(ParseReference(text));
-  std::fprintf(stderr, "%s W; cublasLt %zu, cuDNN %zu\n", DescribeGpu().c_str(),
-               cublasLtGetVersion(), cudnnGetVersion());
-  Report report(options.json, std::move(references));
-  for (const std::string& recipe : options.recipes) Bench(options, report, recipe).Run();
-  report.Finish();
-  return 0;
+  return RunGpuBench(app, argc, argv, [&] {
+    std::map<std::string, Report::Reference> references;
+    for (const std::string& text : options.references) references.insert(ParseReference(text));
+    std::fprintf(stderr, "%s W; cublasLt %zu, cuDNN %zu\n", DescribeGpu().c_str(),
+                 cublasLtGetVersion(), cudnnGetVersion());
+    Report report(options.json, std::move(references));
+    for (const std::string& recipe : options.recipes) Bench(options, report, recipe).Run();
+    report.Finish();
+  });
 }
 
 }  // namespace
 }  // namespace muster::bench
 
 int main(int argc, char** argv) {
-  try {
-    return muster::bench::Main(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
+  return muster::bench::Main(argc, argv);
 }

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/gpu_main.h"
 #include "tests/bench/gpu_models.h"
 #include "tests/bench/gpu_watch.h"
 #include "tests/bench/report.h"
@@ -35,17 +36,23 @@ struct Options {
   int64_t layers = 0, seq = 4096, micro_batch = 2, steps = 100;
   double rate = 3e-4;
   std::string text, cache;
+  std::vector<std::string> recipes = {"delayed", "tensorwise"};
   bool json = false;
 };
 
 // Host copies of one part of all weights.
 using Tensors = std::vector<std::vector<float>>;
 
-Tensors Fetch(device::Model& model, Weights::Part part) {
+std::vector<float> Fetch(device::Model& model, const Weight& weight, Weights::Part part) {
+  std::vector<float> tensor(static_cast<size_t>(weight.count()));
+  model.weights().Download(weight, part, tensor.data());
+  return tensor;
+}
+
+Tensors FetchAll(device::Model& model, Weights::Part part) {
   Tensors tensors;
   for (const Weight& weight : model.weights().all()) {
-    tensors.emplace_back(static_cast<size_t>(weight.count()));
-    model.weights().Download(weight, part, tensors.back().data());
+    tensors.push_back(Fetch(model, weight, part));
   }
   return tensors;
 }
@@ -96,11 +103,12 @@ class Bench {
     {
       const auto model = Make("bf16");
       Train(*model);
-      values_ = Fetch(*model, Weights::Part::kValue);
+      values_ = FetchAll(*model, Weights::Part::kValue);
       batch_ = text_->Next(options_.micro_batch, options_.seq);
-      expected_ = GradientsOf(*model, 1);
+      MakeGradients(*model, 1);
+      expected_ = FetchAll(*model, Weights::Part::kGradient);
     }
-    for (const std::string recipe : {"delayed", "tensorwise"}) {
+    for (const std::string& recipe : options_.recipes) {
       const auto model = Make(recipe);
       size_t i = 0;
       for (const Weight& weight : model->weights().all()) {
@@ -108,7 +116,8 @@ class Bench {
       }
       model->weights().Convert();
       // The first pass lets delayed scaling see the sizes of the tensors.
-      Compare(recipe, *model, GradientsOf(*model, 2));
+      MakeGradients(*model, 2);
+      Compare(recipe, *model);
     }
   }
 
@@ -139,25 +148,25 @@ class Bench {
         {"loss_before", loss, "nats", false, std::to_string(options_.steps) + " steps in bf16"});
   }
 
-  Tensors GradientsOf(device::Model& model, int passes) {
+  void MakeGradients(device::Model& model, int passes) {
     for (int pass = 0; pass < passes; ++pass) {
       model.BeginIteration();
       model.ForwardBackward(batch_);
       const device::Model::Sums sums = model.TakeSums();
       loss_ = sums.loss / sums.tokens;
     }
-    return Fetch(model, Weights::Part::kGradient);
   }
 
-  void Compare(const std::string& recipe, device::Model& model, const Tensors& actual) {
+  void Compare(const std::string& recipe, device::Model& model) {
     Meter all;
     std::map<std::string, Meter> kinds;
     double worst = std::numeric_limits<double>::infinity();
     std::string worst_name;
-    for (size_t i = 0; i < actual.size(); ++i) {
-      const std::string& name = model.weights().all()[i].spec.name;
+    for (size_t i = 0; i < expected_.size(); ++i) {
+      const Weight& weight = model.weights().all()[i];
+      const std::string& name = weight.spec.name;
       Meter one;
-      one.Add(actual[i], expected_[i]);
+      one.Add(Fetch(model, weight, Weights::Part::kGradient), expected_[i]);
       all.Add(one);
       kinds[KindOf(name)].Add(one);
       if (one.Decibel() < worst) {
@@ -195,29 +204,22 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--learning-rate", options.rate)->capture_default_str();
   app.add_option("--text", options.text, "a .bin of int32 tokens; default: random ones");
+  app.add_option("--recipe", options.recipes, "delayed, tensorwise; several, one by one")
+      ->check(CLI::IsMember({"delayed", "tensorwise"}))
+      ->capture_default_str();
   app.add_option("--cache", options.cache, "file that keeps tuned algorithms");
   app.add_flag("--json", options.json);
-  CLI11_PARSE(app, argc, argv);
-  int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-    std::fputs("no CUDA device: skipped\n", stderr);
-    return 77;
-  }
-  std::fprintf(stderr, "%s W\n", DescribeGpu().c_str());
-  Report report(options.json, {});
-  Bench(options, report).Run();
-  report.Finish();
-  return 0;
+  return RunGpuBench(app, argc, argv, [&] {
+    std::fprintf(stderr, "%s W\n", DescribeGpu().c_str());
+    Report report(options.json, {});
+    Bench(options, report).Run();
+    report.Finish();
+  });
 }
 
 }  // namespace
 }  // namespace muster::bench
 
 int main(int argc, char** argv) {
-  try {
-    return muster::bench::Main(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
+  return muster::bench::Main(argc, argv);
 }

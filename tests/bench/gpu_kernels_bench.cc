@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/bench/gpu_main.h"
 #include "tests/bench/gpu_watch.h"
 #include "tests/bench/report.h"
 #include "tests/kernels/device_buffer.h"
@@ -173,9 +174,18 @@ class Bench {
   Kernel SwigluBackward() {
     const int64_t count = kTokens * kFfn;
     auto gate_up = Normals<Bfloat16>(2 * count), dy = Normals<Bfloat16>(count);
+    auto dgate_up = Output(2 * count, Format::kE5m2);
+    return {"swiglu_backward_fp8", 10 * count, [=, this](int set) {
+              kernels::cuda::SwigluBackwardFp8(kTokens, kFfn, dy(set), gate_up(set), dgate_up(set),
+                                               {}, stream_);
+            }};
+  }
+  Kernel SwigluBackwardAgain() {
+    const int64_t count = kTokens * kFfn;
+    auto gate_up = Normals<Bfloat16>(2 * count), dy = Normals<Bfloat16>(count);
     auto dgate_up = Output(2 * count, Format::kE5m2), y = Output(count, Format::kE4m3);
-    return {"swiglu_backward_fp8", 11 * count, [=, this](int set) {
-              kernels::Fp8Output again = y(set);  // transposed alone, as training wants it
+    return {"swiglu_backward_fp8.again", 11 * count, [=, this](int set) {
+              kernels::Fp8Output again = y(set);  // transposed alone
               again.codes = nullptr;
               again.scale_inv = again.amax = nullptr;
               kernels::cuda::SwigluBackwardFp8(kTokens, kFfn, dy(set), gate_up(set), dgate_up(set),
@@ -242,20 +252,8 @@ class Bench {
   uint64_t seed_ = 0;
 };
 
-int Main(int argc, char** argv) {
-  bool json = false;
-  std::string only;
-  CLI::App app{"The fused memory-bound kernels at Llama-3-8B's sizes: a row for each"};
-  app.add_flag("--json", json, "print a JSON list instead of a table");
-  app.add_option("--only", only, "the beginning of the names of the rows wanted");
-  CLI11_PARSE(app, argc, argv);
-  int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-    std::fputs("no CUDA device: skipped\n", stderr);
-    return 77;
-  }
+void Run(bool json, const std::string& only) {
   std::fprintf(stderr, "%s W; %ld tokens\n", DescribeGpu().c_str(), static_cast<long>(kTokens));
-
   Bench bench;
   const Kernel copy = bench.Copy();
   const double copy_rate = static_cast<double>(copy.bytes) / bench.Time(copy) * 1e-6;
@@ -271,6 +269,7 @@ int Main(int argc, char** argv) {
       {"rmsnorm_backward", &Bench::RmsNormBackward},
       {"swiglu_fp8", &Bench::SwigluForward},
       {"swiglu_backward_fp8", &Bench::SwigluBackward},
+      {"swiglu_backward_fp8.again", &Bench::SwigluBackwardAgain},
       {"adamw_fp8.bf16_moments", &Bench::AdamWBf16Moments},
       {"adamw_fp8.fp32_moments", &Bench::AdamWFp32Moments},
       {"gradient_squares", &Bench::Squares},
@@ -290,17 +289,20 @@ int Main(int argc, char** argv) {
         {name, static_cast<double>(kernel.bytes) / milliseconds * 1e-6, "GB/s", true, remark});
   }
   report.Finish();
-  return 0;
+}
+
+int Main(int argc, char** argv) {
+  bool json = false;
+  std::string only;
+  CLI::App app{"The fused memory-bound kernels at Llama-3-8B's sizes: a row for each"};
+  app.add_flag("--json", json, "print a JSON list instead of a table");
+  app.add_option("--only", only, "the beginning of the names of the rows wanted");
+  return RunGpuBench(app, argc, argv, [&] { Run(json, only); });
 }
 
 }  // namespace
 }  // namespace muster::bench
 
 int main(int argc, char** argv) {
-  try {
-    return muster::bench::Main(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
+  return muster::bench::Main(argc, argv);
 }

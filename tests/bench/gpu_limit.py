@@ -1,6 +1,6 @@
 """What no training of Llama-3-8B can beat: its FP8 products, attention and LM head alone (8192 tokens, PyTorch's own calls), in
 training order, back to back at the power limit. usage: gpu_limit.py [SECONDS of the first rows, default 25] [ROWS, default all 7]"""
-import subprocess, sys, threading, time
+import ctypes, subprocess, sys, threading, time
 
 import torch
 from torch.nn.attention import sdpa_kernel, SDPBackend
@@ -29,6 +29,12 @@ def micro(ff, fd, fw, attn=True, head=True, gemm=True):
         if gemm:
             for n in reversed(SH): mm(ops[n]['d'], fd); mm(ops[n]['w'], fw)
         if attn: torch.autograd.grad(outs[0], (q, k, v), do, retain_graph=True)
+nvml, handle = ctypes.CDLL('libnvidia-ml.so.1'), ctypes.c_void_p()
+nvml.nvmlInit_v2(), nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(handle))
+def joules():  # the GPU's energy counter, as the training rows read it
+    value = ctypes.c_ulonglong()
+    assert nvml.nvmlDeviceGetTotalEnergyConsumption(handle, ctypes.byref(value)) == 0
+    return value.value * 1e-3
 def watch(stop, rows):
     while not stop.is_set():
         o = subprocess.run(['nvidia-smi', '--query-gpu=clocks.sm,power.draw', '--format=csv,noheader,nounits'], capture_output=True, text=True).stdout.split(',')
@@ -38,11 +44,11 @@ def watch(stop, rows):
 def run(label, secs, **kw):
     for _ in range(2): micro(**kw)
     torch.cuda.synchronize(); stop, rows = threading.Event(), []; th = threading.Thread(target=watch, args=(stop, rows)); th.start()
-    n, t = 0, time.time()
+    n, t, e = 0, time.time(), joules()
     while time.time() - t < secs: micro(**kw); torch.cuda.synchronize(); n += 1
-    d = time.time() - t; stop.set(); th.join(); rows = rows[4:] or rows
+    d, e = time.time() - t, joules() - e; stop.set(); th.join(); rows = rows[4:] or rows
     mhz = sum(r[0] for r in rows)/len(rows); w = sum(r[1] for r in rows)/len(rows)
-    print(f'{label:58s} {d/n*1e3:7.1f} ms  {d/n/T*1e6:6.2f} us/token  {n*T/d:8.0f} tok/s  {mhz:5.0f} MHz {w:4.0f} W  {w*d/n/T*1e3:6.2f} mJ/token', flush=True)
+    print(f'{label:58s} {d/n*1e3:7.1f} ms  {d/n/T*1e6:6.2f} us/token  {n*T/d:8.0f} tok/s  {mhz:5.0f} MHz {w:4.0f} W  {e/n/T*1e3:6.2f} mJ/token', flush=True)
 S = float(sys.argv[1]) if len(sys.argv) > 1 else 25
 A = dict(ff=True, fd=False, fw=False)
 R = int(sys.argv[2]) if len(sys.argv) > 2 else 7

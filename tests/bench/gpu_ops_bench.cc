@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/bench/gpu_main.h"
 #include "tests/bench/gpu_watch.h"
 #include "tests/bench/model_ops.h"
 #include "tests/bench/report.h"
@@ -277,31 +278,20 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--reference", options.references,
                  "NAME=VALUE=LABEL: print row NAME's ratio to VALUE, which is called LABEL");
-  CLI11_PARSE(app, argc, argv);
-
-  int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-    std::fputs("no CUDA device: skipped\n", stderr);
-    return 77;
-  }
-  std::map<std::string, Report::Reference> references;
-  for (const std::string& text : options.references) references.insert(ParseReference(text));
-  std::fprintf(stderr, "%s W; cublasLt %zu; %ld tokens\n", DescribeGpu().c_str(),
-               cublasLtGetVersion(), static_cast<long>(kTokens));
-  Report report(options.json, std::move(references));
-  Bench(options, report).Run();
-  report.Finish();
-  return 0;
+  return RunGpuBench(app, argc, argv, [&] {
+    std::map<std::string, Report::Reference> references;
+    for (const std::string& text : options.references) references.insert(ParseReference(text));
+    std::fprintf(stderr, "%s W; cublasLt %zu; %ld tokens\n", DescribeGpu().c_str(),
+                 cublasLtGetVersion(), static_cast<long>(kTokens));
+    Report report(options.json, std::move(references));
+    Bench(options, report).Run();
+    report.Finish();
+  });
 }
 
 }  // namespace
 }  // namespace muster::bench
 
 int main(int argc, char** argv) {
-  try {
-    return muster::bench::Main(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return 1;
-  }
+  return muster::bench::Main(argc, argv);
 }
