@@ -8,7 +8,7 @@ row=("$here/bin/muster_gpu_bench" --cache "$here/gemms.txt")
 long=${SECONDS_A_ROW:-180}
 
 echo "== the limit: products, attention and LM head alone, by PyTorch"
-python3 "$here/gpu_limit.py" 30 1
+python3 "$here/gpu_limit.py" 20 1
 echo "== training, the reference recipe"
 "${row[@]}" --recipe delayed --seconds "$long" --profile
 if [ -n "${PEER:-}" ]; then
@@ -17,7 +17,7 @@ if [ -n "${PEER:-}" ]; then
 fi
 echo "== training, other choices"
 "${row[@]}" --recipe tensorwise --seconds $((long / 3))
-"${row[@]}" --recipe delayed --bf16-gradients --seconds $((long / 6))
-"${row[@]}" --recipe delayed --fast-accumulation all --seconds $((long / 6))
+"${row[@]}" --recipe delayed --bf16-gradients --seconds $((long / 9))
+"${row[@]}" --recipe delayed --fast-accumulation all --seconds $((long / 9))
 echo "== the kernels beside the products"
 "$here/bin/muster_gpu_kernels_bench"

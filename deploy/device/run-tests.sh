@@ -13,20 +13,29 @@ try() {
   shift
   "$@" || { failed=$((failed + 1)); echo "FAILED: $*"; }
 }
-for test in "$here"/bin/*_gpu_test; do
-  try "$(basename "$test")" "$test" --gtest_brief=1
-done
+# Mostly the CPU's side of the comparison, so it runs beside the others.
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+trainer=
 if python3 -c 'import pytest' 2> /dev/null; then
-  export MUSTER_BIN=$here/bin MUSTER_SOURCE=$here MUSTER_GOLDEN=$here PYTHONPATH=$here/python
-  try "muster-train on the GPU" python3 -m pytest -q -p no:cacheprovider "$here/python/test_gpu.py"
+  MUSTER_BIN=$here/bin MUSTER_SOURCE=$here MUSTER_GOLDEN=$here PYTHONPATH=$here/python MUSTER_LARGE_TESTS=1 \
+    python3 -m pytest -q -rP -p no:cacheprovider "$here/python/test_gpu.py" > "$log" 2>&1 &
+  trainer=$!
 else
   echo "no pytest here: muster-train's own tests are left out"
 fi
+for test in "$here"/bin/*_gpu_test; do
+  try "$(basename "$test")" "$test" --gtest_brief=1
+done
 if [ "${1:-}" = --memcheck ]; then
   for test in fused kernels gemm attention; do
     try "$test under compute-sanitizer" compute-sanitizer --tool memcheck --error-exitcode 1 "$here/bin/muster_${test}_gpu_test" \
       --gtest_brief=1 --gtest_filter='-*Full*:*Models*:*Cache*:RmsNormBackward*:*Squares*'
   done
+fi
+if [ -n "$trainer" ]; then
+  try "muster-train on the GPU" wait "$trainer"
+  cat "$log"
 fi
 echo "$((count - failed)) passed, $failed failed"
 [ "$failed" = 0 ]

@@ -164,7 +164,7 @@ void CompareNormBackward(const Size& size, Input input) {
 }
 
 TEST(RmsNormBackwardTest, EqualsTheReferenceAndItself) {
-  for (const Input input : {Input::kRandom, Input::kZero, Input::kSpecial, Input::kSubnormal}) {
+  for (const Input input : kInputs) {
     for (const Size& size : kSizes) {
       SCOPED_TRACE(Describe(size, input));
       CompareNormBackward(size, input);

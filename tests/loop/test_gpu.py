@@ -1,5 +1,6 @@
 """muster-train --device cuda: the CPU's losses, its checkpoints, and two ranks that equal one. Skipped without a GPU."""
 
+import os
 import shutil
 import subprocess
 
@@ -52,6 +53,23 @@ def test_trains_as_the_cpu_does_and_continues_anywhere(tmp_path, prefix, tunings
     second = h.run(tmp_path / "second", h.tiny_flags(prefix, 6, **save, **gpu))
     assert trail(first) + trail(second) == trail(whole)
     assert h.losses(elsewhere[0]) == pytest.approx(h.losses(whole[0])[3:], rel=5e-3)
+
+
+LLAMA_1B = {"num_layers": 16, "hidden_size": 2048, "ffn_hidden_size": 8192, "num_attention_heads": 32, "group_query_attention": True,
+            "num_query_groups": 8, "kv_channels": 64, "vocab_size": 128256, "untie_embeddings_and_output_weights": None,
+            "rotary_base": 500000, "global_batch_size": 2, "micro_batch_size": 1, "lr": 1e-4}
+
+
+@pytest.mark.skipif(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < 28 << 30 and "MUSTER_LARGE_TESTS" not in os.environ,
+                    reason="the CPU's side needs 28 GiB; MUSTER_LARGE_TESTS=1 where memory grows with use")
+def test_the_1b_trains_as_on_the_cpu(tmp_path, prefix, tunings):
+    cpu = {**SIZES, **CASES["fp8-delayed"], **LLAMA_1B}
+    reference, gpu = (h.run(tmp_path / device, h.tiny_flags(prefix, 3, **dict(cpu, device=device, gemm_tuning_cache=tunings)), timeout=480)
+                      for device in ("cpu", "cuda"))
+    print([a[1:] for a in trail(reference)], [a[1:] for a in trail(gpu)])
+    # Means over 128 tokens: the noise of FP8 in them is a few 1e-3.
+    assert h.losses(gpu[0]) == pytest.approx(h.losses(reference[0]), rel=5e-3)
+    assert [n for _, _, n in trail(gpu)] == pytest.approx([n for _, _, n in trail(reference)], rel=5e-2)
 
 
 def test_two_ranks_on_one_gpu_equal_one(tmp_path, prefix, tunings):
