@@ -51,6 +51,8 @@ TEST(RecomputeFlagsTest, RefusesByNameWhatItDoesNotDo) {
                 c.recompute_modules = {"core_attn", "mlp"};
               }),
               HasSubstr("--recompute-modules mlp"));
+  EXPECT_THAT(Refusal([](TrainConfig& c) { c.recompute_modules = {"mlp_act"}; }),
+              HasSubstr("mlp_act needs --recompute-granularity selective"));
   EXPECT_THAT(Refusal([](TrainConfig& c) { c.recompute_num_layers = 2; }),
               HasSubstr("--recompute-num-layers needs --recompute-granularity full"));
   EXPECT_THAT(Refusal([](TrainConfig& c) { c.recompute_method = "block"; }),

@@ -28,6 +28,9 @@ bool RecomputesSwiglu(const config::TrainConfig& config) {
                         "mlp_act, or --recompute-granularity full");
     }
   }
+  if (swiglu && config.recompute_granularity != "selective" && !config.recompute_activations) {
+    throw ConfigError("--recompute-modules mlp_act needs --recompute-granularity selective");
+  }
   return swiglu;
 }
 
