@@ -132,7 +132,8 @@ ModelReading ReadModel(const v1::JobSpec& spec) {
   }
   ReadPrecision(flags, trainer, m);
   ReadRecompute(flags, m.recompute);
-  if (trainer && !m.fp8) m.recompute.activation = true;  // muster-train never keeps it in bf16
+  // On GPUs in bf16, muster-train never keeps it.
+  if (trainer && flags.Text("device") == "cuda" && !m.fp8) m.recompute.activation = true;
   ReadParallel(flags, m);
   return {m, ""};
 }
