@@ -3,6 +3,7 @@ option(MUSTER_ORCHESTRATOR "Build controller, worker and shim" ON)
 option(MUSTER_CONTROLLER "Build the controller (OFF: only the static worker, for another architecture)" ON)
 option(MUSTER_TRAINER "Build the trainer and its tools" ON)
 option(MUSTER_TESTS "Build the tests" ON)
+option(MUSTER_FUZZ "Build the fuzz targets for libFuzzer (clang only; see tests/fuzz/CMakeLists.txt)" OFF)
 set(MUSTER_SANITIZE "" CACHE STRING "-fsanitize= list, empty for none")
 
 # CUDA code is built wherever nvcc is; a machine without a GPU can compile and link it.
@@ -23,6 +24,9 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g1")
+if(MUSTER_FUZZ)
+  set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")  # speed finds faults, too
+endif()
 
 find_program(MUSTER_CCACHE ccache)
 if(MUSTER_CCACHE)

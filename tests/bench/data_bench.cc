@@ -90,10 +90,10 @@ DataConfig Config(const std::string& prefix, int64_t samples) {
 double SampleSpeed(const DataConfig& config) {
   const data::Datasets built = data::BuildDatasets(config);
   std::vector<int64_t> tokens(kSeqLength + 1);
-  std::vector<float> mask(kSeqLength);
+  data::Sample sample{tokens};
   const int64_t count = built.train->size();
   const double seconds = CpuSeconds([&] {
-    for (int64_t i = 0; i < count; ++i) built.train->Get(i, tokens, mask);
+    for (int64_t i = 0; i < count; ++i) built.train->Read(i, sample);
   });
   return static_cast<double>(count * kSeqLength * 4) / seconds / kMega;
 }

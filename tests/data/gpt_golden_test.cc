@@ -94,8 +94,14 @@ void ExpectValues(const json& want, const std::vector<int64_t>& got, const std::
   EXPECT_EQ(want["sha256"], testing::Sha256Of<int64_t>(got)) << what;
 }
 
+std::vector<int64_t> LossMask(const Sample& sample) {
+  std::vector<int64_t> mask(sample.tokens.size() - 1, 1);
+  for (const int32_t input : sample.uncounted) mask[static_cast<size_t>(input)] = 0;
+  return mask;
+}
+
 std::vector<int64_t> Positions(const Sample& sample) {
-  std::vector<int64_t> positions(sample.loss_mask.size());
+  std::vector<int64_t> positions(sample.tokens.size() - 1);
   std::iota(positions.begin(), positions.end(), 0);
   for (const int32_t start : sample.position_starts) {
     std::iota(positions.begin() + start, positions.end(), 0);
@@ -105,7 +111,7 @@ std::vector<int64_t> Positions(const Sample& sample) {
 
 // Megatron's attention mask: a byte for each query and key, 1 where the query must not look.
 std::vector<uint8_t> AttentionMask(const Sample& sample) {
-  const auto size = static_cast<int32_t>(sample.loss_mask.size());
+  const auto size = static_cast<int32_t>(sample.tokens.size() - 1);
   std::vector<uint8_t> mask;
   int32_t begin = 0;
   auto next = sample.attention_starts.begin();
@@ -120,20 +126,19 @@ std::vector<uint8_t> AttentionMask(const Sample& sample) {
 std::vector<int32_t> Bounds(const Sample& sample) {
   std::vector<int32_t> bounds = {0};
   bounds.insert(bounds.end(), sample.attention_starts.begin(), sample.attention_starts.end());
-  bounds.push_back(static_cast<int32_t>(sample.loss_mask.size()));
+  bounds.push_back(static_cast<int32_t>(sample.tokens.size() - 1));
   return bounds;
 }
 
 void ExpectSample(const json& want, const SampleSource& source) {
   const auto seq = static_cast<size_t>(source.seq_length());
   std::vector<int64_t> tokens(seq + 1);
-  std::vector<float> mask(seq);
-  Sample sample{tokens, mask, {}, {}};
+  Sample sample{tokens};
   source.Read(want["index"], sample);
   const std::string what = "sample " + want["index"].dump();
   ExpectValues(want["tokens"], {tokens.begin(), tokens.end() - 1}, what + " tokens");
   ExpectValues(want["labels"], {tokens.begin() + 1, tokens.end()}, what + " labels");
-  ExpectValues(want["loss_mask"], {mask.begin(), mask.end()}, what + " loss mask");
+  ExpectValues(want["loss_mask"], LossMask(sample), what + " loss mask");
   ExpectValues(want["position_ids"], Positions(sample), what + " position ids");
   if (want.contains("attention_mask")) {
     EXPECT_EQ(want["attention_mask"]["sha256_of_bytes"], testing::Sha256(AttentionMask(sample)));

@@ -75,8 +75,7 @@ TEST_F(OrderTest, BoundariesFollowTheRules) {
   config_.train_samples = 1;
   config_.eod = 2;
   std::vector<int64_t> tokens(7);
-  std::vector<float> mask(6);
-  Sample sample{tokens, mask, {}, {}};
+  Sample sample{tokens};
   const auto read = [&] { BuildDatasets(config_).train->Read(0, sample); };
   read();
   EXPECT_THAT(sample.position_starts, ElementsAre());
@@ -94,9 +93,7 @@ TEST_F(OrderTest, BoundariesFollowTheRules) {
   EXPECT_THAT(sample.attention_starts, ElementsAre(4));
   config_.seq_length = 4;  // the next document gives this sample nothing but a label
   tokens.resize(5);
-  mask.resize(4);
   sample.tokens = tokens;
-  sample.loss_mask = mask;
   read();
   EXPECT_THAT(sample.attention_starts, ElementsAre());
 }

@@ -7,7 +7,8 @@
 
 namespace muster::data {
 
-// One micro-batch. B = micro-batch size, S = sequence length.
+// One micro-batch, only to be read: its tensors may share memory with each other and with those of
+// other batches. B = micro-batch size, S = sequence length.
 struct Batch {
   at::Tensor tokens_BS;     // int64
   at::Tensor labels_BS;     // int64, already shifted: the label of position i is the token at i + 1

@@ -12,6 +12,7 @@
 #include "common/unique_fd.h"
 #include "trainer/data/data_error.h"
 #include "trainer/data/mapped_file.h"
+#include "trainer/data/token_loops.h"
 
 namespace muster::data {
 namespace {
@@ -25,6 +26,10 @@ class MappedBin : public BinReader {
   const uint8_t* Fetch(int64_t offset, int64_t /*count*/,
                        std::vector<uint8_t>& /*buffer*/) const override {
     return file_.data() + offset;
+  }
+
+  void Touch(int64_t offset, int64_t count) const override {
+    TouchTokens(file_.data() + offset, count);
   }
 
   void Prefetch(int64_t offset, int64_t count) const override { file_.Prefetch(offset, count); }
@@ -62,6 +67,8 @@ class PreadBin : public BinReader {
     }
     return buffer.data();
   }
+
+  void Touch(int64_t /*offset*/, int64_t /*count*/) const override {}
 
   void Prefetch(int64_t offset, int64_t count) const override {
     ::posix_fadvise(fd_.get(), offset, count, POSIX_FADV_WILLNEED);

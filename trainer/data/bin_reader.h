@@ -17,6 +17,9 @@ class BinReader {
   // `buffer`. Throws DataError with path and offset when they can't be read.
   virtual const uint8_t* Fetch(int64_t offset, int64_t count,
                                std::vector<uint8_t>& buffer) const = 0;
+  // Asks the processor for the first of these bytes, where they are mapped. Never fails, never
+  // waits.
+  virtual void Touch(int64_t offset, int64_t count) const = 0;
   // Asks the system to read these bytes from disk. Never fails, never waits.
   virtual void Prefetch(int64_t offset, int64_t count) const = 0;
 };

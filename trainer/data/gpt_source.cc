@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "trainer/data/data_error.h"
 
@@ -58,12 +59,14 @@ void GptSource::ForEachPiece(int64_t index, Piece piece) const {
 }
 
 void GptSource::Read(int64_t index, Sample& sample) const {
-  SampleReader::Start(sample);
-  int64_t used = 0;
-  ForEachPiece(index, [&](int64_t sequence, int64_t offset, int64_t count) {
-    used = reader_.Append(sequence, offset, used, used + count, true, sample);
+  thread_local std::vector<Piece> pieces;
+  pieces.clear();
+  // All pieces are asked for before the first is read: they lie anywhere in the file.
+  ForEachPiece(index, [this](int64_t sequence, int64_t offset, int64_t count) {
+    pieces.push_back({sequence, offset, count});
+    store_->Touch(sequence, offset, count);
   });
-  reader_.Finish(used, sample);
+  reader_.Read(pieces, true, sample);
 }
 
 void GptSource::Prefetch(int64_t index) const {

@@ -172,7 +172,7 @@ int64_t IndexedDataset::TokensBefore(int64_t sequence) const {
   return bytes / token_bytes_;
 }
 
-void IndexedDataset::Read(int64_t sequence, int64_t offset, int64_t count, int64_t* out) const {
+uint64_t IndexedDataset::Read(int64_t sequence, int64_t offset, int64_t count, int64_t* out) const {
   if (sequence < 0 || sequence >= lengths_.size()) {
     throw DataError(
         fmt::format("{}.idx has no sequence {}; it has {}", prefix_, sequence, lengths_.size()));
@@ -182,18 +182,29 @@ void IndexedDataset::Read(int64_t sequence, int64_t offset, int64_t count, int64
     throw DataError(fmt::format("{}.idx: no tokens {} to {} in sequence {}", prefix_, offset,
                                 offset + count, sequence));
   }
-  if (count == 0) return;
+  if (count == 0) return 0;
   thread_local std::vector<uint8_t> buffer;
   const uint8_t* bytes =
       bin_->Fetch(start(sequence) + offset * token_bytes_, count * token_bytes_, buffer);
-  DecodeTokens(token_type_, bytes, count, out);
+  return DecodeTokens(token_type_, bytes, count, out);
+}
+
+int64_t IndexedDataset::FindTokens(int64_t sequence, int64_t offset, int64_t count) const {
+  const int64_t first = start(sequence);
+  // In this order nothing can overflow.
+  if (first < 0 || first > bin_->size() || count <= 0) return -1;
+  return (offset + count) * token_bytes_ <= bin_->size() - first ? first + offset * token_bytes_
+                                                                 : -1;
+}
+
+void IndexedDataset::Touch(int64_t sequence, int64_t offset, int64_t count) const {
+  const int64_t place = FindTokens(sequence, offset, count);
+  if (place >= 0) bin_->Touch(place, count * token_bytes_);
 }
 
 void IndexedDataset::Prefetch(int64_t sequence, int64_t offset, int64_t count) const {
-  const int64_t first = start(sequence) + offset * token_bytes_;
-  if (count > 0 && first >= 0 && first <= bin_->size() - count * token_bytes_) {
-    bin_->Prefetch(first, count * token_bytes_);
-  }
+  const int64_t place = FindTokens(sequence, offset, count);
+  if (place >= 0) bin_->Prefetch(place, count * token_bytes_);
 }
 
 std::string IndexedDataset::Where(int64_t sequence, int64_t offset) const {

@@ -23,7 +23,8 @@ class IndexedDataset : public SequenceStore {
 
   LengthView lengths() const override { return lengths_; }
   int64_t TokensBefore(int64_t sequence) const override;
-  void Read(int64_t sequence, int64_t offset, int64_t count, int64_t* out) const override;
+  uint64_t Read(int64_t sequence, int64_t offset, int64_t count, int64_t* out) const override;
+  void Touch(int64_t sequence, int64_t offset, int64_t count) const override;
   void Prefetch(int64_t sequence, int64_t offset, int64_t count) const override;
   std::string Where(int64_t sequence, int64_t offset) const override;
   std::string WhereLength(int64_t sequence) const override;
@@ -48,6 +49,8 @@ class IndexedDataset : public SequenceStore {
   // one starts.
   void CheckSequence(int64_t i) const;
   int64_t start(int64_t sequence) const;
+  // Where these tokens are in .bin; -1: nowhere.
+  int64_t FindTokens(int64_t sequence, int64_t offset, int64_t count) const;
   int64_t OffsetOf(const uint8_t* entry) const { return entry - index_.data(); }
 
   std::string prefix_;

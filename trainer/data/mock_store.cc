@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "trainer/data/data_error.h"
 #include "trainer/data/numpy_random.h"
 
@@ -30,12 +32,15 @@ LengthView MockStore::lengths() const {
   return {reinterpret_cast<const uint8_t*>(lengths_.data()), static_cast<int64_t>(lengths_.size())};
 }
 
-void MockStore::Read(int64_t sequence, int64_t offset, int64_t count, int64_t* out) const {
+uint64_t MockStore::Read(int64_t sequence, int64_t offset, int64_t count, int64_t* out) const {
   const int64_t length = lengths_.at(static_cast<size_t>(sequence));
+  uint64_t largest = 0;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t position = offset + i;
     out[i] = position == length - 1 ? eod_ : (position + 1) % vocab_size_;
+    largest = std::max(largest, static_cast<uint64_t>(out[i]));
   }
+  return largest;
 }
 
 std::string MockStore::Where(int64_t sequence, int64_t offset) const {

@@ -18,7 +18,7 @@ class MockStore : public SequenceStore {
   int64_t TokensBefore(int64_t sequence) const override {
     return before_.at(static_cast<size_t>(sequence));
   }
-  void Read(int64_t sequence, int64_t offset, int64_t count, int64_t* out) const override;
+  uint64_t Read(int64_t sequence, int64_t offset, int64_t count, int64_t* out) const override;
   std::string Where(int64_t sequence, int64_t offset) const override;
   std::string WhereLength(int64_t sequence) const override { return Where(sequence, 0); }
 

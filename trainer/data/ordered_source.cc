@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "trainer/data/data_error.h"
 
@@ -22,13 +24,13 @@ StreamSamples::StreamSamples(std::shared_ptr<const SequenceStore> store, Range s
 }
 
 void StreamSamples::Read(int64_t window, Sample& sample) const {
-  SampleReader::Start(sample);
-  int64_t used = 0;
+  thread_local std::vector<Piece> pieces;
+  pieces.clear();
   stream_.ForEachPiece(window * seq_length_, seq_length_ + 1,
-                       [&](int64_t sequence, int64_t offset, int64_t count) {
-                         used = reader_.Append(sequence, offset, used, used + count, true, sample);
+                       [](int64_t sequence, int64_t offset, int64_t count) {
+                         pieces.push_back({sequence, offset, count});
                        });
-  reader_.Finish(used, sample);
+  reader_.Read(pieces, true, sample);
 }
 
 void StreamSamples::Prefetch(int64_t window) const {
@@ -51,13 +53,13 @@ DocumentSource::DocumentSource(std::shared_ptr<const IndexedDataset> store, Rang
 
 void DocumentSource::Read(int64_t index, Sample& sample) const {
   const Range sequences = store_->SequencesOf(split_.begin + index % split_.size());
-  const auto limit = static_cast<int64_t>(sample.tokens.size());
-  SampleReader::Start(sample);
-  int64_t used = 0;
-  for (int64_t i = sequences.begin; i < sequences.end && used < limit; ++i) {
-    used = reader_.Append(i, 0, used, limit, false, sample);
+  auto room = static_cast<int64_t>(sample.tokens.size());
+  std::vector<Piece> pieces;
+  for (int64_t i = sequences.begin; i < sequences.end && room > 0; ++i) {
+    pieces.push_back({i, 0, std::min<int64_t>(store_->lengths()[i], room)});
+    room -= pieces.back().count;
   }
-  reader_.Finish(used, sample);
+  reader_.Read(pieces, false, sample);
 }
 
 }  // namespace muster::data

@@ -9,40 +9,42 @@
 
 namespace muster::data {
 
-void SampleReader::Start(Sample& sample) {
-  sample.attention_starts.clear();
-  sample.position_starts.clear();
+void SampleReader::ReadTokens(const Piece& piece, int64_t* out) const {
+  const uint64_t largest = store_.Read(piece.sequence, piece.offset, piece.count, out);
+  if (rules_.vocab_size == 0 || largest < static_cast<uint64_t>(rules_.vocab_size)) return;
+  const auto wrong = std::find_if(out, out + piece.count,
+                                  [this](int64_t t) { return t < 0 || t >= rules_.vocab_size; });
+  throw DataError(fmt::format(
+      "{}: token {} is not below the vocabulary size {}: another tokenizer wrote "
+      "these files, or --vocab-size is too small",
+      store_.Where(piece.sequence, piece.offset + (wrong - out)), *wrong, rules_.vocab_size));
 }
 
-int64_t SampleReader::Append(int64_t sequence, int64_t offset, int64_t used, int64_t limit,
-                             bool new_document, Sample& sample) const {
-  const int64_t available = store_.lengths()[sequence] - offset;
-  const int64_t count = std::min(available, limit - used);
-  int64_t* const out = sample.tokens.data() + used;
-  store_.Read(sequence, offset, count, out);
+void SampleReader::Read(std::span<const Piece> pieces, bool documents, Sample& sample) const {
+  sample.uncounted.clear();
+  sample.attention_starts.clear();
+  sample.position_starts.clear();
   // The last token is a label only; a document that begins there has no input in this sample.
-  const auto inputs = static_cast<int64_t>(sample.loss_mask.size());
-  if (rules_.inter_document_masking && new_document && count > 0 && used > 0 && used < inputs) {
-    sample.attention_starts.push_back(static_cast<int32_t>(used));
+  const auto inputs = static_cast<int64_t>(sample.tokens.size()) - 1;
+  int64_t used = 0;
+  for (const Piece& piece : pieces) {
+    ReadTokens(piece, sample.tokens.data() + used);
+    if (rules_.inter_document_masking && documents && piece.count > 0 && used > 0 &&
+        used < inputs) {
+      sample.attention_starts.push_back(static_cast<int32_t>(used));
+    }
+    used += piece.count;
   }
-  if (rules_.vocab_size > 0 && !AllBelow({out, static_cast<size_t>(count)}, rules_.vocab_size)) {
-    const auto wrong = std::find_if(out, out + count,
-                                    [this](int64_t t) { return t < 0 || t >= rules_.vocab_size; });
-    throw DataError(
-        fmt::format("{}: token {} is not below the vocabulary size {}: another tokenizer wrote "
-                    "these files, or --vocab-size is too small",
-                    store_.Where(sequence, offset + (wrong - out)), *wrong, rules_.vocab_size));
-  }
-  return used + count;
+  Finish(used, sample);
 }
 
 // What each EOD among the inputs means.
 void SampleReader::EndDocuments(bool resets, Sample& sample) const {
-  const std::span<const int64_t> inputs = sample.tokens.first(sample.loss_mask.size());
+  const std::span<const int64_t> inputs = sample.tokens.first(sample.tokens.size() - 1);
   const auto size = static_cast<int64_t>(inputs.size());
   for (int64_t i = FindToken(inputs, 0, rules_.eod); i < size;
        i = FindToken(inputs, i + 1, rules_.eod)) {
-    if (rules_.eod_mask_loss) sample.loss_mask[static_cast<size_t>(i)] = 0.0F;
+    if (rules_.eod_mask_loss) sample.uncounted.push_back(static_cast<int32_t>(i));
     // The last input has nothing after it here.
     if (!resets || i + 1 == size) continue;
     const auto start = static_cast<int32_t>(i + 1);
@@ -51,24 +53,37 @@ void SampleReader::EndDocuments(bool resets, Sample& sample) const {
   }
 }
 
-void SampleReader::Finish(int64_t used, Sample& sample) const {
+// Pads the tokens from `used` on; no label that is padding counts, wherever it stands.
+void SampleReader::Pad(int64_t used, Sample& sample) const {
   const std::span<int64_t> tokens = sample.tokens;
   std::fill(tokens.begin() + used, tokens.end(), rules_.pad);
-  // A checked token is never negative, so padding below 0 stands behind the others only.
-  const bool only_behind = rules_.pad < 0 && rules_.vocab_size > 0;
-  if (only_behind) {
-    const auto last_label = sample.loss_mask.begin() + std::max<int64_t>(used - 1, 0);
-    std::fill(sample.loss_mask.begin(), last_label, 1.0F);
-    std::fill(last_label, sample.loss_mask.end(), 0.0F);
-  } else {
-    MaskLabels(tokens, rules_.pad, sample.loss_mask);
+  const int64_t text = std::max<int64_t>(used, 1);  // labels from here on are all padding
+  // A checked token is never negative: then no label of the text is padding either.
+  if (rules_.pad >= 0 || rules_.vocab_size == 0) {
+    const std::span<const int64_t> labels = tokens.first(static_cast<size_t>(text));
+    for (int64_t i = FindToken(labels, 1, rules_.pad); i < text;
+         i = FindToken(labels, i + 1, rules_.pad)) {
+      sample.uncounted.push_back(static_cast<int32_t>(i - 1));
+    }
   }
+  for (auto i = text; i < static_cast<int64_t>(tokens.size()); ++i) {
+    sample.uncounted.push_back(static_cast<int32_t>(i - 1));
+  }
+}
+
+// Pads what the pieces left from `used` on, then finds what does not count and what starts where.
+void SampleReader::Finish(int64_t used, Sample& sample) const {
+  Pad(used, sample);
+  const size_t padded = sample.uncounted.size();
   if (rules_.inter_document_masking) sample.position_starts = sample.attention_starts;
   const bool resets =
       (rules_.reset_position_ids || rules_.reset_attention_mask) && !rules_.inter_document_masking;
   if (rules_.eod_mask_loss || resets) EndDocuments(resets, sample);
   // The embedding must be able to look padding up.
-  std::replace(tokens.begin() + (only_behind ? used : 0), tokens.end(), rules_.pad, int64_t{0});
+  for (size_t k = 0; k < padded; ++k) {
+    sample.tokens[static_cast<size_t>(sample.uncounted[k]) + 1] = 0;
+  }
+  if (sample.tokens.front() == rules_.pad) sample.tokens.front() = 0;
 }
 
 }  // namespace muster::data

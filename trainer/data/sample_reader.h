@@ -21,6 +21,13 @@ struct SampleRules {
   bool inter_document_masking = false;
 };
 
+// Tokens offset .. offset+count of a sequence of the store.
+struct Piece {
+  int64_t sequence;
+  int64_t offset;
+  int64_t count;
+};
+
 // Makes a sample out of pieces of sequences: the part that every data order shares. The store must
 // outlive it. Any thread.
 class SampleReader {
@@ -28,20 +35,16 @@ class SampleReader {
   SampleReader(const SequenceStore& store, const SampleRules& rules)
       : store_(store), rules_(rules) {}
 
-  // Empties a sample.
-  static void Start(Sample& sample);
-
-  // Writes tokens from `offset` of `sequence` behind the sample's first `used` ones, up to `limit`
-  // in all; returns how many there are then. `new_document`: the piece does not go on with the one
-  // before it. Throws DataError on a token that is not below the vocabulary size, and as
-  // SequenceStore::Read does.
-  int64_t Append(int64_t sequence, int64_t offset, int64_t used, int64_t limit, bool new_document,
-                 Sample& sample) const;
-
-  // Fills the rest of the tokens from `used` on with padding, then makes mask and starts.
-  void Finish(int64_t used, Sample& sample) const;
+  // Fills the sample with the pieces, which hold no more tokens than it has room for, the rest with
+  // padding, and finds what does not count and what starts where. `documents`: a piece does not go
+  // on with the one before it. Throws DataError on a token that is not below the vocabulary size,
+  // and as SequenceStore::Read does.
+  void Read(std::span<const Piece> pieces, bool documents, Sample& sample) const;
 
  private:
+  void ReadTokens(const Piece& piece, int64_t* out) const;
+  void Pad(int64_t used, Sample& sample) const;
+  void Finish(int64_t used, Sample& sample) const;
   void EndDocuments(bool resets, Sample& sample) const;
 
   const SequenceStore& store_;

@@ -1,20 +1,22 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace muster::data {
 
-// One training sample. The caller provides `tokens` and `loss_mask`; the rest is filled in.
+// One training sample. The caller provides `tokens`; the rest is filled in.
 struct Sample {
-  std::span<int64_t> tokens;   // seq_length + 1: position i is the input, position i + 1 its label
-  std::span<float> loss_mask;  // seq_length: 1 where the label counts, else 0
+  std::span<int64_t> tokens;  // seq_length + 1: position i is the input, position i + 1 its label
+  // Inputs whose labels don't count in the loss, in any order. Few or none: a mask of them all
+  // would take longer to write than most samples take to read.
+  std::vector<int32_t> uncounted = {};
   // Inputs above 0, in order, from which on attention does not look back (attention_starts) and at
   // which positions count from 0 again (position_starts). Empty unless the rules ask for them.
-  std::vector<int32_t> attention_starts;
-  std::vector<int32_t> position_starts;
+  std::vector<int32_t> attention_starts = {};
+  std::vector<int32_t> position_starts = {};
 };
 
 // A sequence of training samples of equal length. Constructed, then immutable: any thread, any
@@ -33,10 +35,12 @@ class SampleSource {
   // Asks the system to fetch what Read(index) will need. Never fails, never waits.
   virtual void Prefetch(int64_t /*index*/) const {}
 
-  // Tokens and mask alone.
+  // Tokens, and a mask of the inputs: 1 where the label counts, else 0.
   void Get(int64_t index, std::span<int64_t> tokens, std::span<float> loss_mask) const {
-    Sample sample{tokens, loss_mask, {}, {}};
+    Sample sample{tokens};
     Read(index, sample);
+    std::fill(loss_mask.begin(), loss_mask.end(), 1.0F);
+    for (const int32_t i : sample.uncounted) loss_mask[static_cast<size_t>(i)] = 0.0F;
   }
 };
 

@@ -35,8 +35,13 @@ class SequenceStore {
   // Throws DataError when the store's own books say something impossible.
   virtual int64_t TokensBefore(int64_t sequence) const = 0;
 
-  // Tokens offset .. offset+count of sequence `sequence`. Throws DataError when they do not exist.
-  virtual void Read(int64_t sequence, int64_t offset, int64_t count, int64_t* out) const = 0;
+  // Tokens offset .. offset+count of sequence `sequence`. Returns the largest of them, taken as
+  // unsigned numbers; 0 for no tokens. Throws DataError when they do not exist.
+  virtual uint64_t Read(int64_t sequence, int64_t offset, int64_t count, int64_t* out) const = 0;
+
+  // Asks the processor for what Read of these tokens needs first, where that is in memory: for
+  // tokens that are read at once. Never fails, never waits.
+  virtual void Touch(int64_t /*sequence*/, int64_t /*offset*/, int64_t /*count*/) const {}
 
   // Asks the system to fetch these tokens from disk. Never fails, never waits.
   virtual void Prefetch(int64_t /*sequence*/, int64_t /*offset*/, int64_t /*count*/) const {}

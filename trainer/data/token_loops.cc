@@ -1,5 +1,8 @@
 #include "trainer/data/token_loops.h"
 
+#include <algorithm>
+#include <type_traits>
+
 #include "trainer/kernels/cpu/vectorize.h"
 
 namespace muster::data {
@@ -7,35 +10,35 @@ namespace {
 
 // Tokens that are widened at once, and bytes that are on their way from memory meanwhile: a sample
 // lies anywhere, and the processor's own prefetching begins anew with each page.
-constexpr int64_t kBlock = 64;
+constexpr int64_t kBlock = 128;
 constexpr int64_t kAhead = 2048;
+constexpr int64_t kCacheLine = 64;
 
+// The largest is found among tokens as narrow as they are in the file.
 template <typename T>
-MUSTER_VECTORIZE void Widen(const uint8_t* from, int64_t count, int64_t* out) {
+MUSTER_VECTORIZE uint64_t Widen(const uint8_t* from, int64_t count, int64_t* out) {
   constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
+  using Unsigned = std::make_unsigned_t<T>;
+  Unsigned largest = 0;
   int64_t done = 0;
   for (; done + kBlock <= count; done += kBlock) {
-    for (int64_t line = 0; line < kBlock * kBytes; line += 64) {
-      __builtin_prefetch(from + done * kBytes + kAhead + line);
+    if ((count - done) * kBytes > kAhead) {
+      for (int64_t line = 0; line < kBlock * kBytes; line += kCacheLine) {
+        __builtin_prefetch(from + done * kBytes + kAhead + line);
+      }
     }
     for (int64_t i = done; i < done + kBlock; ++i) {
-      out[i] = static_cast<int64_t>(LoadUnaligned<T>(from + i * kBytes));
+      const T token = LoadUnaligned<T>(from + i * kBytes);
+      largest = std::max(largest, static_cast<Unsigned>(token));
+      out[i] = static_cast<int64_t>(token);
     }
   }
   for (; done < count; ++done) {
-    out[done] = static_cast<int64_t>(LoadUnaligned<T>(from + done * kBytes));
+    const T token = LoadUnaligned<T>(from + done * kBytes);
+    largest = std::max(largest, static_cast<Unsigned>(token));
+    out[done] = static_cast<int64_t>(token);
   }
-}
-
-// A sign bit in the result: some token is negative or not below the limit.
-MUSTER_VECTORIZE int64_t Signs(const int64_t* tokens, int64_t count, int64_t limit) {
-  int64_t signs = 0;
-  for (int64_t i = 0; i < count; ++i) signs |= tokens[i] | (limit - 1 - tokens[i]);
-  return signs;
-}
-
-MUSTER_VECTORIZE void Mask(const int64_t* labels, int64_t skipped, int64_t count, float* mask) {
-  for (int64_t i = 0; i < count; ++i) mask[i] = labels[i] == skipped ? 0.0F : 1.0F;
+  return static_cast<uint64_t>(static_cast<int64_t>(static_cast<T>(largest)));
 }
 
 MUSTER_VECTORIZE bool Holds(const int64_t* tokens, int64_t count, int64_t token) {
@@ -46,7 +49,7 @@ MUSTER_VECTORIZE bool Holds(const int64_t* tokens, int64_t count, int64_t token)
 
 }  // namespace
 
-void DecodeTokens(TokenType type, const uint8_t* from, int64_t count, int64_t* out) {
+uint64_t DecodeTokens(TokenType type, const uint8_t* from, int64_t count, int64_t* out) {
   switch (type) {
     case TokenType::kUint8:
       return Widen<uint8_t>(from, count, out);
@@ -61,14 +64,12 @@ void DecodeTokens(TokenType type, const uint8_t* from, int64_t count, int64_t* o
     case TokenType::kInt64:
       return Widen<int64_t>(from, count, out);
   }
+  return 0;
 }
 
-bool AllBelow(std::span<const int64_t> tokens, int64_t limit) {
-  return Signs(tokens.data(), static_cast<int64_t>(tokens.size()), limit) >= 0;
-}
-
-void MaskLabels(std::span<const int64_t> tokens, int64_t skipped, std::span<float> mask) {
-  Mask(tokens.data() + 1, skipped, static_cast<int64_t>(mask.size()), mask.data());
+void TouchTokens(const uint8_t* from, int64_t bytes) {
+  const int64_t end = std::min(bytes, kAhead);
+  for (int64_t line = 0; line < end; line += kCacheLine) __builtin_prefetch(from + line);
 }
 
 int64_t FindToken(std::span<const int64_t> tokens, int64_t from, int64_t token) {

@@ -9,14 +9,12 @@
 
 namespace muster::data {
 
-// `count` tokens of that type, at any alignment, as int64.
-void DecodeTokens(TokenType type, const uint8_t* from, int64_t count, int64_t* out);
+// `count` tokens of that type, at any alignment, as int64. Returns the largest, where a negative
+// one counts as larger than all others: it is the token as an unsigned number. 0 for no tokens.
+uint64_t DecodeTokens(TokenType type, const uint8_t* from, int64_t count, int64_t* out);
 
-// Whether all tokens are in 0 .. limit-1.
-bool AllBelow(std::span<const int64_t> tokens, int64_t limit);
-
-// mask[i] = 0 where tokens[i + 1] is `skipped`, else 1. tokens has one element more than mask.
-void MaskLabels(std::span<const int64_t> tokens, int64_t skipped, std::span<float> mask);
+// Asks the processor for the first of these bytes that DecodeTokens would wait for.
+void TouchTokens(const uint8_t* from, int64_t bytes);
 
 // The first place at or after `from` where `token` stands, or tokens.size().
 int64_t FindToken(std::span<const int64_t> tokens, int64_t from, int64_t token);
