@@ -29,16 +29,17 @@ size_t EndOfString(std::string_view text, size_t at) {
   return text.size();
 }
 
+bool StartsCharacter(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+}
+
 Position PositionOf(std::string_view text, size_t at) {
   const std::string_view before = text.substr(0, at);
   const size_t newline = before.rfind('\n');
   const std::string_view line =
       newline == std::string_view::npos ? before : before.substr(newline + 1);
-  const auto starts_character = [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  };
   return {static_cast<uint32_t>(1 + std::count(before.begin(), before.end(), '\n')),
-          static_cast<uint32_t>(1 + std::count_if(line.begin(), line.end(), starts_character))};
+          static_cast<uint32_t>(1 + std::count_if(line.begin(), line.end(), StartsCharacter))};
 }
 
 }  // namespace
@@ -57,6 +58,20 @@ std::optional<Position> FindForeignCharacter(std::string_view text) {
     }
   }
   return std::nullopt;
+}
+
+std::string WithoutForeignCharacters(std::string_view text) {
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  std::string ascii;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80) {
+      ascii += c;
+    } else if (StartsCharacter(c)) {
+      ascii += 'x';
+    }
+  }
+  return ascii;
 }
 
 }  // namespace muster::plan

@@ -52,6 +52,12 @@ TomlValue Convert(const toml::node& node) {
   return out;
 }
 
+absl::Status ErrorOf(const toml::parse_error& error, const std::string& source) {
+  const Position at = At(error.source());
+  return absl::InvalidArgumentError(
+      fmt::format("{}:{}:{}: {}", source, at.line, at.column, error.description()));
+}
+
 }  // namespace
 
 std::string_view KindName(TomlValue::Kind kind) {
@@ -81,13 +87,11 @@ absl::StatusOr<TomlValue> ParseToml(std::string_view text, const std::string& so
                     "or quote pasted from a document?)",
                     source, at->line, at->column));
   }
+  // Refused before the parser meets such a character where it expects none.
+  const toml::parse_result ascii = toml::parse(WithoutForeignCharacters(text), source);
+  if (!ascii) return ErrorOf(ascii.error(), source);
   const toml::parse_result result = toml::parse(text, source);
-  if (!result) {
-    const toml::parse_error& error = result.error();
-    const Position at = At(error.source());
-    return absl::InvalidArgumentError(
-        fmt::format("{}:{}:{}: {}", source, at.line, at.column, error.description()));
-  }
+  if (!result) return ErrorOf(result.error(), source);
   return Convert(result.table());
 }
 
