@@ -55,6 +55,33 @@ TEST_F(OrderTest, DocumentCutsAndPads) {
   EXPECT_THAT(mask_, ElementsAre(0, 0, 0, 0));
 }
 
+// The tokens are numbered through the file; the one that is padding is so wherever it stands.
+TEST_F(OrderTest, PaddingInTheTextDoesNotCountEither) {
+  Write({3, 7});
+  config_.order = DataOrder::kDocument;
+  config_.seq_length = 4;
+  config_.train_samples = std::nullopt;
+  config_.pad = 2;
+  const Datasets built = BuildDatasets(config_);
+  EXPECT_THAT(Tokens(*built.train, 0), ElementsAre(0, 1, 0, 0, 0));
+  EXPECT_THAT(mask_, ElementsAre(1, 0, 0, 0));
+  config_.pad = 3;
+  EXPECT_THAT(Tokens(*BuildDatasets(config_).train, 1), ElementsAre(0, 4, 5, 6, 7)) << "as input";
+  EXPECT_THAT(mask_, ElementsAre(1, 1, 1, 1));
+}
+
+// The end is found before padding becomes 0, also when both are one token.
+TEST_F(OrderTest, PaddingMayBeTheEndOfADocument) {
+  Write({8});
+  config_.order = DataOrder::kSequential;
+  config_.seq_length = 6;
+  config_.train_samples = 1;
+  config_.eod = config_.pad = 3;
+  config_.eod_mask_loss = true;
+  EXPECT_THAT(Tokens(*BuildDatasets(config_).train, 0), ElementsAre(0, 1, 2, 0, 4, 5, 6));
+  EXPECT_THAT(mask_, ElementsAre(1, 1, 0, 0, 1, 1));
+}
+
 TEST_F(OrderTest, EodMasksTheLossAfterIt) {
   Write({5});
   config_.order = DataOrder::kSequential;

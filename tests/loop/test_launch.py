@@ -119,6 +119,16 @@ def test_micro_batch_means_with_masked_tokens(tmp_path):
     assert [e["tokens"] for e in one.events("iteration")] == [40, 24] * 3
 
 
+def test_the_tokenizers_padding_does_not_count(tmp_path):
+    """Megatron's byte tokenizer pads with 1, which a text can hold: such a label does not count, wherever it stands."""
+    data = h.write_dataset(tmp_path / "documents", [[2, 1, 3, 4, 1, 1, 5] + [6] * 26] * 12)
+    changes = {"data_order": "document", "split": "100,0,0", "global_batch_size": 2}
+    (plain,) = h.run(tmp_path / "1", h.tiny_flags(data, 3, **changes))
+    (padded,) = h.run(tmp_path / "2", h.tiny_flags(data, 3, tokenizer_type="ByteLevelTokenizer", vocab_size=None, **changes))
+    assert [e["tokens"] for e in plain.events("iteration")] == [64] * 3
+    assert [e["tokens"] for e in padded.events("iteration")] == [58] * 3
+
+
 def test_baselines(tmp_path, prefix):
     flags = h.tiny_flags(prefix, 60, report_baselines=True, eval_iters=4, eval_interval=1000, split="90,10,0",
                          lr=0.01)
