@@ -155,8 +155,8 @@ TEST(Recipe, NonAsciiOnlyInStringsAndComments) {
   EXPECT_THAT(Error("[flags]\na = \"\"\"x\"\"\"\"\" \xCA\x95\n"), HasSubstr("non-ASCII"));
   EXPECT_THAT(Error("[flags]\na = \"x\n\xCA\x95\n"), HasSubstr("r.toml:3:1: non-ASCII"));
   // No string begins in the middle of a value.
-  EXPECT_THAT(Error("[flags]\na = 1&\"\"\"&\xEF\xBA\xBF\n"), HasSubstr("r.toml:2:5: "));
-  EXPECT_THAT(Error("[flags]\na = 1=\"\xC3\xA9\"\n"), HasSubstr("r.toml:2:5: "));
+  EXPECT_THAT(Error("[flags]\na = 1&\"\"\"&\xEF\xBA\xBF\n"), HasSubstr("r.toml:2:6: "));
+  EXPECT_THAT(Error("[flags]\na = 1=\"\xC3\xA9\"\n"), HasSubstr("r.toml:2:6: "));
   EXPECT_THAT(Error("[%"), HasSubstr("r.toml:1:2: "));
   const auto recipe = ParseRecipe(
       "\xEF\xBB\xBF# caf\xC3\xA9 \"\n[env]\nA = \"\xC3\xA9\\\" \xC3\xA9\" # \xC3\xA9\n"
