@@ -36,8 +36,9 @@ if(MUSTER_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${muster_launcher})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${muster_launcher})
 endif()
+# A cross compiler has a linker of its own, and looks for no other.
 find_program(MUSTER_MOLD mold)
-if(MUSTER_MOLD)
+if(MUSTER_MOLD AND NOT CMAKE_CROSSCOMPILING)
   add_link_options(-fuse-ld=mold)
 endif()
 

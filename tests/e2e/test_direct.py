@@ -131,6 +131,27 @@ def test_keys_are_made_on_the_hosts_and_jobs_run(ready):
     assert not any(c["needs_care"] for c in listed["certificates"])
 
 
+def test_arguments_and_environment_arrive_byte_for_byte(ready):
+    words = ["", " ", "a b", "it's", '"', "$HOME", "`id`", "\\", "a\nb", "*", '{"a": [1, "x"]}', "-o", "--", "!x", "ä",
+             os.fsdecode(b"\xff\xfe non-utf8"), "x" * 100_000]
+    code, job, live = ready.submit(*ready.cluster.rank("argv_json.py", *words))
+    assert code == 0, live
+    for rank in range(4):
+        seen = json.loads(ready.cluster.log_file(job, rank).read_text())
+        assert [bytes.fromhex(h) for h in seen["hex"]] == [os.fsencode(w) for w in words]
+
+    value = os.fsdecode(b"a=b 'c'\n\"d\" $HOME \xff")
+    code, job, live = ready.submit("--env", f"ODD={value}", *ready.cluster.rank("env_json.py", "ODD", "MASTER_ADDR"))
+    assert code == 0, live
+    for rank in range(4):
+        env = json.loads(ready.cluster.log_file(job, rank).read_text())["env"]
+        assert env["ODD"] == value.encode("utf-8", "replace").decode()  # as the program prints it
+        assert env["MASTER_ADDR"] == ready.made.address(1)
+    code, job, live = ready.submit("--env", f"ODD={value}", "--", "sh", "-c", "printf %s \"$ODD\"")
+    assert code == 0, live
+    assert {ready.cluster.log_file(job, rank).read_bytes() for rank in range(4)} == {os.fsencode(value)}
+
+
 def test_without_certificates_each_side_says_what_is_missing(lab):
     assert "no controller can connect yet" in lab.log(1) and "muster cert push" in lab.log(1)
     code, job, live = lab.submit("--", "true")
