@@ -29,6 +29,7 @@ namespace muster::nodes {
 namespace {
 
 constexpr int64_t kMostSshTimeout = 8;
+constexpr uint32_t kIdleExit = 600;  // seconds; of local daemons, as a bridge has it for others
 
 std::string DefaultStateParent() {
   const char* parent = std::getenv("MUSTER_STATE");
@@ -124,6 +125,7 @@ class LinkFactoryImpl : public LinkFactory {
     const LocalDaemon daemon = {.name = NodeName(host),
                                 .state_dir = options_.state_parent + "/" + NodeName(host),
                                 .program = options_.musterd,
+                                .idle_exit_s = kIdleExit,
                                 .start_timeout = options_.spawn_timeout};
     return [daemon](const StopSignal& stop) {
       return Bare(ConnectOrStart(

@@ -122,3 +122,10 @@ def test_version_and_help():
         assert done.returncode == 0
         assert "Examples:" in done.stdout and "Exit codes:" in done.stdout
         assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+def test_a_daemon_that_a_job_started_leaves_when_idle(cluster):
+    cluster.run("--", "true")
+    words = [pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in cluster.processes()]
+    daemons = [line for line in words if line[0].endswith(b"musterd")]
+    assert len(daemons) == 2 and all(b"600" in line and b"--idle-exit" in line for line in daemons), words
