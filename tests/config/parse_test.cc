@@ -160,7 +160,8 @@ TEST(Parse, BothRecipesParse) {
       "--no-check-for-nan-in-loss-and-grad --use-megatron-fsdp --data-parallel-sharding-strategy "
       "optim_grads_params --no-gradient-accumulation-fusion --calculate-per-token-loss "
       "--init-model-with-meta-device --ckpt-format fsdp_dtensor --use-nccl-ub --fsdp-double-buffer "
-      "--fsdp-manual-registration --logging-level 20 --profile-ranks 0 --record-memory-history ";
+      "--use-precision-aware-optimizer --fsdp-manual-registration --logging-level 20 "
+      "--profile-ranks 0 --record-memory-history ";
   for (const std::string& variant : {script, sibling}) {
     for (const std::string& source : {mock, real}) {
       const CommandLine line =

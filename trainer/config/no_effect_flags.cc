@@ -43,6 +43,7 @@ std::vector<Flag> NoEffectFlags() {
       Bare("no-persist-layer-norm", kCuda),
       Bare("attention-softmax-in-fp32", kAlways),
       Bare("accumulate-allreduce-grads-in-fp32", "the default here, unless --grad-reduce-in-bf16"),
+      Bare("use-precision-aware-optimizer", "--exp-avg-dtype says how moments are kept"),
       One("empty-unused-memory-level", kCuda),
       Bare("manual-gc", kPython),
       One("manual-gc-interval", kPython),
