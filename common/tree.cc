@@ -13,6 +13,8 @@
 namespace muster {
 namespace {
 
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
 // Why the path must not be used; empty when it may.
 std::string PathFault(const std::string& path) {
   if (path.empty()) return "an empty path";
@@ -51,10 +53,17 @@ std::string Tree::ContentId(std::string_view manifest_bytes) {
   return ToHex(Sha256(manifest_bytes));
 }
 
+absl::Status Tree::TooLarge(uint64_t manifest_bytes) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the list of its files takes ", manifest_bytes / kMiB + (manifest_bytes % kMiB != 0 ? 1 : 0),
+      " MiB, at most ", kMaxManifestBytes / kMiB,
+      " are possible: stage parts of the tree, or leave files out in .musterignore"));
+}
+
 absl::StatusOr<Tree> Tree::Parse(std::string_view manifest_bytes) {
   Tree tree;
-  if (manifest_bytes.size() > kMaxManifestBytes ||
-      !tree.manifest_.ParseFromArray(manifest_bytes.data(),
+  if (manifest_bytes.size() > kMaxManifestBytes) return TooLarge(manifest_bytes.size());
+  if (!tree.manifest_.ParseFromArray(manifest_bytes.data(),
                                      static_cast<int>(manifest_bytes.size()))) {
     return absl::DataLossError("the manifest of the tree is damaged");
   }

@@ -24,8 +24,9 @@ inline constexpr size_t kMaxTreePath = 4095;
 bool IsContentId(std::string_view text);
 
 // Where a node keeps the tree, below its state folder: "stage/0123456789abcdef01234567".
+inline constexpr size_t kStageNameDigits = 24;
 inline std::string StageFolder(std::string_view content_id) {
-  return "stage/" + std::string(content_id.substr(0, 24));
+  return "stage/" + std::string(content_id.substr(0, kStageNameDigits));
 }
 
 // Pieces that `bytes` bytes take.
@@ -47,7 +48,10 @@ class Tree {
   // The content id of these bytes: 64 hexadecimal digits.
   static std::string ContentId(std::string_view manifest_bytes);
 
-  // DataLoss or InvalidArgument names the path and what is wrong with it.
+  // What is said of a manifest larger than kMaxManifestBytes.
+  static absl::Status TooLarge(uint64_t manifest_bytes);
+
+  // DataLoss or InvalidArgument names the path and what is wrong with it. For any bytes.
   static absl::StatusOr<Tree> Parse(std::string_view manifest_bytes);
 
   const v1::TreeManifest& manifest() const { return manifest_; }

@@ -12,7 +12,8 @@ namespace muster::tls {
 namespace {
 
 constexpr long kVersion3 = 2;
-constexpr int kSerialBits = 127;  // positive in 16 bytes
+constexpr int kLeastSecurityBits = 112;  // as OpenSSL's security level 2
+constexpr int kSerialBits = 127;         // positive in 16 bytes
 
 absl::StatusOr<KeyPtr> ParseKey(std::string_view pem) {
   // An empty passphrase, so that an encrypted key fails instead of asking the terminal.
@@ -151,6 +152,11 @@ absl::StatusOr<std::string> SignRequest(const KeyAndCertificate& authority,
     OpenSslReason();
     return absl::InvalidArgumentError("the request is not signed by its own key");
   }
+  if (EVP_PKEY_get_security_bits(key) < kLeastSecurityBits) {
+    return absl::InvalidArgumentError(
+        "its key is too weak: take P-256 (openssl ecparam -name prime256v1 -genkey), or RSA with "
+        "2048 bits or more");
+  }
   if (const std::string asked = RequestedName(request.get()); asked != ShortName(identity)) {
     return absl::InvalidArgumentError("the request is for '" + asked.substr(0, 80) + "', not for " +
                                       identity.Describe());
@@ -182,6 +188,18 @@ absl::Status CheckKeyFits(std::string_view key_pem, std::string_view certificate
   if (X509_check_private_key(certificate.get(), key.get()) == 1) return absl::OkStatus();
   OpenSslReason();
   return absl::InvalidArgumentError("the certificate is for another key");
+}
+
+absl::Status CheckSigned(std::string_view certificate_pem, std::string_view authorities_pem) {
+  MUSTER_ASSIGN_OR_RETURN(const CertPtr certificate, ParseCertificate(certificate_pem));
+  const BioPtr bio = ReadFrom(authorities_pem);
+  bool is_signed = false;
+  while (const CertPtr authority{PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)}) {
+    is_signed = is_signed || X509_verify(certificate.get(), X509_get0_pubkey(authority.get())) == 1;
+  }
+  OpenSslReason();
+  if (is_signed) return absl::OkStatus();
+  return absl::InvalidArgumentError("none of the authorities has signed the certificate");
 }
 
 }  // namespace muster::tls

@@ -41,4 +41,7 @@ absl::StatusOr<std::string> SignRequest(const KeyAndCertificate& authority,
 // InvalidArgument unless the certificate is for this key.
 absl::Status CheckKeyFits(std::string_view key_pem, std::string_view certificate_pem);
 
+// Whether one of the authorities has signed the certificate. InvalidArgument: none has.
+absl::Status CheckSigned(std::string_view certificate_pem, std::string_view authorities_pem);
+
 }  // namespace muster::tls

@@ -1,6 +1,7 @@
 #include "common/tls/private_file.h"
 
 #include <fcntl.h>
+#include <openssl/rand.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,6 +31,15 @@ absl::Status WriteAll(int fd, std::string_view content) {
   return absl::OkStatus();
 }
 
+// For a name that is not taken.
+std::string RandomLetters() {
+  std::array<unsigned char, 12> bytes{};
+  RAND_bytes(bytes.data(), bytes.size());  // of use even if it fails: O_EXCL
+  std::string letters;
+  for (const unsigned char byte : bytes) letters += static_cast<char>('a' + byte % 26);
+  return letters;
+}
+
 // Content and owner reach the disk before the name does.
 absl::Status Fill(int fd, std::string_view content, const struct stat& folder) {
   if (geteuid() == 0 && folder.st_uid != 0 && fchown(fd, folder.st_uid, folder.st_gid) != 0) {
@@ -41,7 +51,7 @@ absl::Status Fill(int fd, std::string_view content, const struct stat& folder) {
 
 }  // namespace
 
-absl::StatusOr<std::string> ReadOwnFile(const std::string& path, bool secret) {
+absl::StatusOr<std::string> ReadOwnFile(const std::string& path, bool secret, uid_t also) {
   // Non-blocking: what waits there may be a FIFO.
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd && errno == ELOOP) {
@@ -51,7 +61,7 @@ absl::StatusOr<std::string> ReadOwnFile(const std::string& path, bool secret) {
   struct stat info {};
   if (fstat(fd.get(), &info) != 0) return PosixError("stat " + path);
   if (!S_ISREG(info.st_mode)) return Unsafe(path, "not a plain file", "remove it");
-  if (info.st_uid != geteuid() && info.st_uid != 0) {
+  if (info.st_uid != geteuid() && info.st_uid != 0 && info.st_uid != also) {
     return Unsafe(path,
                   "belongs to uid " + std::to_string(info.st_uid) + ", not to you (uid " +
                       std::to_string(geteuid()) + ")",
@@ -76,30 +86,51 @@ absl::StatusOr<std::string> ReadOwnFile(const std::string& path, bool secret) {
 }
 
 absl::Status WriteOwnFile(const std::string& path, std::string_view content) {
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  const UniqueFd dir(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const std::filesystem::path full(path);
+  const std::string folder = full.parent_path().string();
+  const std::string name = full.filename().string();
+  // All by this descriptor: another user's folder may become a link to anywhere in between.
+  const UniqueFd dir(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   struct stat info {};
   if (!dir || fstat(dir.get(), &info) != 0) return PosixError("open " + folder);
-  std::string temporary = path + ".XXXXXX";
-  const UniqueFd fd(mkostemp(temporary.data(), O_CLOEXEC));  // mode 0600
-  if (!fd) return PosixError("create " + temporary);
+  const std::string temporary = name + "." + RandomLetters();
+  const UniqueFd fd(openat(dir.get(), temporary.c_str(),
+                           O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd) return PosixError("create " + folder + "/" + temporary);
   absl::Status done = Fill(fd.get(), content, info);
-  if (done.ok() && rename(temporary.c_str(), path.c_str()) != 0) done = PosixError("rename");
+  if (done.ok() && renameat(dir.get(), temporary.c_str(), dir.get(), name.c_str()) != 0) {
+    done = PosixError("rename");
+  }
   if (!done.ok()) {
-    unlink(temporary.c_str());
+    unlinkat(dir.get(), temporary.c_str(), 0);
     return Annotate(done, path);
   }
   return fsync(dir.get()) == 0 ? absl::OkStatus() : PosixError("fsync " + folder);
 }
 
-absl::Status MakeOwnFolder(const std::string& path) {
+absl::StatusOr<uid_t> MakeOwnFolder(const std::string& given) {
+  std::string path = given;
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  std::string parent = std::filesystem::path(path).parent_path().string();
+  if (parent.empty()) parent = ".";
   std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return PosixError("make folder " + path);
-  struct stat info {};
-  if (lstat(path.c_str(), &info) != 0) return PosixError("stat " + path);
-  if (!S_ISDIR(info.st_mode)) {
+  std::filesystem::create_directories(parent, error);
+  const UniqueFd above(open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat theirs {};
+  if (!above || fstat(above.get(), &theirs) != 0) return PosixError("open " + parent);
+  const std::string name = std::filesystem::path(path).filename().string();
+  const bool made = mkdirat(above.get(), name.c_str(), 0700) == 0;
+  if (!made && errno != EEXIST) return PosixError("make folder " + path);
+  const UniqueFd fd(
+      openat(above.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd && (errno == ENOTDIR || errno == ELOOP)) {
     return Unsafe(path, "not a folder", "remove it, or name another");
+  }
+  struct stat info {};
+  if (!fd || fstat(fd.get(), &info) != 0) return PosixError("open " + path);
+  if (made && geteuid() == 0 && theirs.st_uid != 0) {
+    if (fchown(fd.get(), theirs.st_uid, theirs.st_gid) != 0) return PosixError("chown " + path);
+    return theirs.st_uid;
   }
   if (info.st_uid != geteuid() && geteuid() != 0) {
     return Unsafe(path, "belongs to uid " + std::to_string(info.st_uid) + ", not to you",
@@ -108,7 +139,7 @@ absl::Status MakeOwnFolder(const std::string& path) {
   if ((info.st_mode & 022) != 0) {
     return Unsafe(path, "others can write to it", "chmod 700 " + path);
   }
-  return absl::OkStatus();
+  return info.st_uid;
 }
 
 }  // namespace muster::tls

@@ -68,11 +68,11 @@ absl::Status Pump::MakeRoom() {
   if (static_cast<size_t>(open) >= limits_.open) {
     return absl::ResourceExhaustedError(std::to_string(open) + " connections stand already");
   }
-  const auto waits = [](const Entry& entry) { return entry.server && !entry.open; };
+  const auto waits = [](const Entry& entry) { return entry.server && !entry.open && !entry.going; };
   const auto waiting = std::count_if(entries_.begin(), entries_.end(), waits);
   if (static_cast<size_t>(waiting) >= limits_.handshakes) {
     const auto oldest = std::find_if(entries_.begin(), entries_.end(), waits);
-    oldest->open = true;  // counted no more; it goes from the list by a task of its own
+    oldest->going = true;
     oldest->tunnel->Abort(absl::ResourceExhaustedError(
         "an unfinished handshake made room for a new one: " + std::to_string(waiting) + " waited"));
   }

@@ -63,6 +63,7 @@ class Pump {
     std::unique_ptr<Tunnel> tunnel;
     bool server;
     bool open = false;
+    bool going = false;  // it has made room; the list is shortened by a task of its own
   };
   struct Request {
     UniqueFd socket;

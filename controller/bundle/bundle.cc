@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "common/for_each_item.h"
 #include "common/status.h"
 #include "controller/bundle/libraries.h"
 #include "controller/bundle/run_program.h"
@@ -44,14 +45,17 @@ absl::Status Collect(const fs::path& program, bool cpu, std::map<std::string, fs
     found.emplace(library.name, library.path);
     for (const std::string& later : cpu ? std::vector<std::string>() : LoadedLater(library.name)) {
       // Beside the file, and beside what its name is a link to.
-      for (const fs::path& folder :
-           {fs::path(library.path).parent_path(), fs::canonical(library.path).parent_path()}) {
-        for (const auto& item : fs::directory_iterator(folder)) {
-          const std::string name = item.path().filename().string();
+      std::error_code error;
+      const fs::path real = fs::canonical(library.path, error);
+      if (error) return absl::InternalError(library.path + ": " + error.message());
+      for (const fs::path& folder : {fs::path(library.path).parent_path(), real.parent_path()}) {
+        error = ForEachItem(folder, [&](const fs::path& path) {
+          const std::string name = path.filename().string();
           if (name.starts_with(later) && name.find(".so.") != std::string::npos &&
               name.find(".alt.") == std::string::npos)
-            found.emplace(name, item.path());
-        }
+            found.emplace(name, path);
+        });
+        if (error) return absl::InternalError(folder.string() + ": " + error.message());
       }
     }
   }
@@ -77,7 +81,7 @@ absl::Status Fill(const Options& options, const fs::path& tree) {
   std::map<std::string, fs::path> libraries;
   for (const char* name : kPrograms) {
     const fs::path program = fs::path(options.programs) / name;
-    if (!fs::exists(program)) {
+    if (!fs::exists(program, error)) {
       if (std::string_view(name) == "muster-train") {
         return absl::FailedPreconditionError(program.string() +
                                              " is not there: build the trainer first");
@@ -98,16 +102,21 @@ absl::Status Fill(const Options& options, const fs::path& tree) {
 // Starts every program where the tree lies now, with nothing of this machine's environment, and
 // looks where its libraries come from.
 absl::Status Try(const fs::path& tree) {
-  const std::string inside = fs::canonical(tree).string() + "/";
-  for (const auto& item : fs::directory_iterator(tree / "bin")) {
-    const std::string program = item.path().string();
+  std::error_code error;
+  const std::string inside = fs::canonical(tree, error).string() + "/";
+  std::vector<std::string> programs;
+  if (!error) {
+    error =
+        ForEachItem(tree / "bin", [&](const fs::path& path) { programs.push_back(path.string()); });
+  }
+  if (error) return absl::InternalError("list " + tree.string() + ": " + error.message());
+  for (const std::string& program : programs) {
     MUSTER_RETURN_IF_ERROR(RunProgram({program, "--version"}, std::vector<std::string>()).status());
     MUSTER_ASSIGN_OR_RETURN(
         const std::string text,
         RunProgram({"ldd", program}, std::vector<std::string>{"PATH=/usr/bin:/bin"}));
     for (const Library& library : ParseLdd(text)) {
       if (IsOfTheSystem(library.name)) continue;
-      std::error_code error;
       const std::string path = fs::canonical(library.path, error).string();
       if (!error && path.starts_with(inside)) continue;
       return absl::InternalError(absl::StrCat(program, " takes ", library.name, " from '",
@@ -119,12 +128,17 @@ absl::Status Try(const fs::path& tree) {
 
 std::vector<Part> Measure(const fs::path& tree) {
   std::map<std::string, Part> parts;
-  for (const auto& item : fs::recursive_directory_iterator(tree)) {
-    if (!item.is_regular_file()) continue;
-    const std::string name = PartOf(item.path().filename().string());
+  std::error_code error;
+  for (fs::recursive_directory_iterator item(tree, error), end; !error && item != end;
+       item.increment(error)) {
+    std::error_code unknown;
+    if (!item->is_regular_file(unknown)) continue;
+    const uintmax_t bytes = item->file_size(unknown);
+    if (unknown) continue;
+    const std::string name = PartOf(item->path().filename().string());
     Part& part = parts[name];
     part.name = name;
-    part.bytes += item.file_size();
+    part.bytes += bytes;
     ++part.files;
   }
   std::vector<Part> sorted;

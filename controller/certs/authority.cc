@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "common/for_each_item.h"
 #include "common/status.h"
 #include "common/tls/credentials.h"
 #include "common/tls/private_file.h"
@@ -30,6 +32,11 @@ absl::StatusOr<tls::KeyAndCertificate> Split(const std::string& pem) {
   const size_t at = pem.find(kBegin);
   if (at == std::string::npos) return absl::FailedPreconditionError("no certificate in it");
   return tls::KeyAndCertificate{pem.substr(0, at), pem.substr(at)};
+}
+
+// Also when it can't be looked at: it must not be made anew.
+bool IsThere(const std::string& path) {
+  return access(path.c_str(), F_OK) == 0 || errno != ENOENT;
 }
 
 std::string Joined(const std::vector<std::string>& words) {
@@ -65,17 +72,17 @@ absl::Status Authority::MakeSigner(const std::string& ca) {
 absl::StatusOr<Authority> Authority::Init(const std::string& folder, const std::string& ca,
                                           Days days, const Clock& clock) {
   MUSTER_RETURN_IF_ERROR(tls::CheckCaName(ca));
-  MUSTER_RETURN_IF_ERROR(tls::MakeOwnFolder(folder));
+  MUSTER_RETURN_IF_ERROR(tls::MakeOwnFolder(folder).status());
   Authority authority(folder, days, clock);
   MUSTER_RETURN_IF_ERROR(authority.Lock());
-  if (std::filesystem::exists(authority.Path(kSignerFile))) {
+  if (IsThere(authority.Path(kSignerFile))) {
     return absl::AlreadyExistsError(
         "there is an authority already: " + authority.Path(kSignerFile) +
         "; a new one beside it: `muster cert rotate --ca`");
   }
   MUSTER_RETURN_IF_ERROR(authority.MakeSigner(ca));
   authority.trust_pem_ = authority.signer_.certificate_pem;
-  MUSTER_RETURN_IF_ERROR(tls::MakeOwnFolder(authority.Path(kIssuedFolder)));
+  MUSTER_RETURN_IF_ERROR(tls::MakeOwnFolder(authority.Path(kIssuedFolder)).status());
   MUSTER_RETURN_IF_ERROR(tls::WriteOwnFile(authority.Path(tls::kTrustFile), authority.trust_pem_));
   MUSTER_RETURN_IF_ERROR(authority.RenewController());
   // Last: with it, all is there.
@@ -87,7 +94,7 @@ absl::StatusOr<Authority> Authority::Init(const std::string& folder, const std::
 absl::StatusOr<Authority> Authority::Open(const std::string& folder, Days days,
                                           const Clock& clock) {
   Authority authority(folder, days, clock);
-  if (!std::filesystem::exists(authority.Path(kSignerFile))) {
+  if (!IsThere(authority.Path(kSignerFile))) {
     return absl::NotFoundError("no authority in " + folder + ": make one with `muster cert init`");
   }
   MUSTER_RETURN_IF_ERROR(authority.Lock());
@@ -169,17 +176,20 @@ absl::Status Authority::FinishRotation() {
 
 absl::StatusOr<std::map<std::string, tls::CertificateInfo>> Authority::Issued() const {
   std::map<std::string, tls::CertificateInfo> out;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(Path(kIssuedFolder), error)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.ends_with(kPem)) continue;
-    const auto pem = tls::ReadOwnFile(entry.path().string(), false);
-    if (!pem.ok()) return pem.status();
-    const auto infos = tls::ReadCertificates(*pem);
-    if (!infos.ok()) return Annotate(infos.status(), entry.path().string());
+  std::vector<std::string> names;
+  const std::error_code error =
+      ForEachItem(Path(kIssuedFolder), [&](const std::filesystem::path& path) {
+        const std::string name = path.filename().string();
+        if (name.ends_with(kPem)) names.push_back(name);
+      });
+  if (error) return PosixError("list " + Path(kIssuedFolder), error.value());
+  for (const std::string& name : names) {
+    const std::string path = Path(kIssuedFolder) + "/" + name;
+    MUSTER_ASSIGN_OR_RETURN(const std::string pem, tls::ReadOwnFile(path, false));
+    const auto infos = tls::ReadCertificates(pem);
+    if (!infos.ok()) return Annotate(infos.status(), path);
     out.emplace(name.substr(0, name.size() - kPem.size()), infos->front());
   }
-  if (error) return PosixError("list " + Path(kIssuedFolder), error.value());
   return out;
 }
 

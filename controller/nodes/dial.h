@@ -11,9 +11,9 @@
 
 namespace muster::nodes {
 
-// A TCP connection to a numeric address; non-blocking, close-on-exec, without Nagle's delay.
-// DeadlineExceeded after `timeout`, Cancelled when `stop` is set; else the system's reason. Any
-// thread.
+// A TCP connection to a worker at a numeric address or a name (tcp.h). DeadlineExceeded after
+// `timeout`, Cancelled when `stop` is set, FailedPrecondition when there is no such name; else what
+// its addresses said, and what helps. Any thread.
 absl::StatusOr<UniqueFd> DialTcp(const std::string& address, uint32_t port,
                                  std::chrono::milliseconds timeout, const StopSignal& stop);
 

@@ -9,7 +9,6 @@
 
 #include "common/status.h"
 #include "controller/nodes/dial.h"
-#include "controller/nodes/resolve.h"
 
 namespace muster::nodes {
 namespace {
@@ -57,9 +56,7 @@ absl::StatusOr<Connection> DialTls(const TlsDial& dial, tls::Pump& pump,
   if (const auto loaded = credentials->Get(); !loaded.ok()) {
     return absl::FailedPreconditionError(std::string(loaded.status().message()));
   }
-  MUSTER_ASSIGN_OR_RETURN(const std::string address,
-                          ResolveAddress(dial.address, dial.timeout, stop));
-  MUSTER_ASSIGN_OR_RETURN(UniqueFd fd, DialTcp(address, dial.port, Left(deadline), stop));
+  MUSTER_ASSIGN_OR_RETURN(UniqueFd fd, DialTcp(dial.address, dial.port, Left(deadline), stop));
   const auto outcome = std::make_shared<Outcome>();
   pump.Connect(std::move(fd), credentials, dial.host, Left(deadline),
                [outcome](absl::StatusOr<tls::Pump::Opened> opened) {

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <string_view>
@@ -24,6 +25,8 @@ using std::chrono::steady_clock;
 
 // A command whose output has ended is about to end itself.
 constexpr milliseconds kEndSoon{1'000};
+// The bootstrap script asks for muster-shim and musterd, once each.
+constexpr int kMostRequests = 2;
 
 class ProcessCarrier : public Carrier {
  public:
@@ -89,7 +92,8 @@ class Reach {
   }
 
  private:
-  void Extend() { deadline_ = steady_clock::now() + options_.timeout; }
+  // A host that takes a byte now and then must not hold its place for ever.
+  void Extend() { deadline_ = std::min(steady_clock::now() + options_.timeout, push_deadline_); }
 
   void Wait(milliseconds limit) {
     const auto interest = static_cast<short>(unsent_.empty() ? POLLIN : POLLIN | POLLOUT);
@@ -121,9 +125,17 @@ class Reach {
 
   absl::Status Answer(const ProgramRequest& request) {
     if (!unsent_.empty()) return absl::InternalError("the host asks before it has got the last");
+    if (++requests_ > kMostRequests) {
+      return absl::FailedPreconditionError(
+          "the host asks for the worker's programs again and again: what it runs is not the script "
+          "that it was sent");
+    }
     MUSTER_ASSIGN_OR_RETURN(content_,
                             options_.programs->Content(request.arch, request.file, request.gzip));
-    if (!std::exchange(pushing_, true) && options_.on_push) options_.on_push();
+    if (!std::exchange(pushing_, true)) {
+      push_deadline_ = steady_clock::now() + options_.push_limit;
+      if (options_.on_push) options_.on_push();
+    }
     size_line_ = std::to_string(content_->size()) + "\n";
     unsent_ = size_line_;
     next_ = *content_;
@@ -190,6 +202,11 @@ class Reach {
 
   absl::Status ExplainSilence() {
     const std::string errors = process_->ErrorTail();
+    if (steady_clock::now() >= push_deadline_) {
+      return absl::DeadlineExceededError(process_->Name() + " took too long for the worker: " +
+                                         std::to_string(options_.push_limit.count() / 1000) +
+                                         " s are its limit" + When());
+    }
     return absl::DeadlineExceededError(process_->Name() + " brought no answer of a worker within " +
                                        std::to_string(options_.timeout.count()) + " ms" +
                                        (pushing_ ? When() : "") +
@@ -201,6 +218,7 @@ class Reach {
   const ReachOptions& options_;
   const StopSignal& stop_;
   steady_clock::time_point deadline_;
+  steady_clock::time_point push_deadline_ = steady_clock::time_point::max();
   BridgeMarkerScanner scanner_;
   bool ended_ = false;
 
@@ -210,6 +228,7 @@ class Reach {
   std::string_view unsent_;  // of script_, size_line_ or *content_
   std::string_view next_;    // follows unsent_
   bool pushing_ = false;
+  int requests_ = 0;
   size_t sent_ = 0;           // of the script or the program under way
   size_t pushed_before_ = 0;  // of the programs before it
 };

@@ -19,8 +19,9 @@ struct ReachOptions {
   // From the call to the bridge's marker line. While the worker is pushed, from the last bytes that
   // the host took.
   std::chrono::milliseconds timeout{30'000};
-  std::string name;                          // the node's name
-  std::shared_ptr<WorkerPrograms> programs;  // what is used and pushed
+  std::chrono::milliseconds push_limit{20 * 60'000};  // for a push as a whole: 12 KB/s
+  std::string name;                                   // the node's name
+  std::shared_ptr<WorkerPrograms> programs;           // what is used and pushed
   // What helps against what a carrier said on its stderr before it ended, when another try will
   // fail too; "": another try may do. Null: never.
   std::string_view (*advice)(const std::string& errors) = nullptr;

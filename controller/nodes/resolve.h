@@ -1,20 +1,28 @@
 #pragma once
 
 #include <absl/status/statusor.h>
+#include <sys/socket.h>
 
-#include <chrono>
+#include <cstdint>
 #include <string>
+#include <vector>
 
-#include "controller/nodes/stop_signal.h"
+#include "controller/nodes/limits.h"
 
 namespace muster::nodes {
 
-// The first address of a host, in digits; a numeric one is returned as it is. Asking a name server
-// that does not answer takes as long as it takes: it is waited for on a thread of its own, no
-// longer than `timeout`. FailedPrecondition: there is no such name; DeadlineExceeded, Unavailable
-// (the name server's fault), Cancelled when `stop` is set. Any thread.
-absl::StatusOr<std::string> ResolveAddress(const std::string& host,
-                                           std::chrono::milliseconds timeout,
-                                           const StopSignal& stop);
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+
+  std::string Text() const;  // the address without its port
+};
+
+// The addresses of a name, or of a numeric address itself (fe80::1%eth0 too). `family`: AF_INET,
+// AF_INET6, or AF_UNSPEC for both. A name server that does not answer holds nobody up for longer
+// than the limits, and however often it is asked for a name, one thread waits for it.
+// FailedPrecondition: there is no such name; the caller knows the fix. Any thread.
+absl::StatusOr<std::vector<SocketAddress>> ResolveName(const std::string& host, uint16_t port,
+                                                       int family, const Limits& limits);
 
 }  // namespace muster::nodes

@@ -1,22 +1,26 @@
 #include "controller/nodes/worker_programs.h"
 
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <zlib.h>
 
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <utility>
 
+#include "common/for_each_item.h"
 #include "common/sha256.h"
 #include "common/status.h"
 
 namespace muster::nodes {
 namespace {
 
-constexpr const char* kShim = "muster-shim";
-constexpr const char* kMusterd = "musterd";
+// In the order of the checksum.
+constexpr std::array<const char*, 2> kFiles = {"muster-shim", "musterd"};
 
 std::string OwnArch() {
   utsname info{};
@@ -51,6 +55,12 @@ absl::StatusOr<std::string> Gzip(const std::string& bytes) {
   return out;
 }
 
+template <typename Map>
+auto* Find(Map& map, const std::string& key) {
+  const auto it = map.find(key);
+  return it == map.end() ? nullptr : &it->second;
+}
+
 }  // namespace
 
 WorkerPrograms::WorkerPrograms(std::string musterd) : musterd_(std::move(musterd)) {}
@@ -61,50 +71,80 @@ std::string WorkerPrograms::Folder(const std::string& arch) const {
   return (own.parent_path() / "libexec" / "muster" / arch).string();
 }
 
-void WorkerPrograms::LookForBuilds() {
-  std::vector<std::string> archs = {OwnArch()};
-  std::error_code error;
-  const std::string others = std::filesystem::path(Folder("other")).parent_path();
-  for (const auto& entry : std::filesystem::directory_iterator(others, error)) {
-    if (entry.is_directory(error) && entry.path().filename() != archs[0]) {
-      archs.push_back(entry.path().filename());
-    }
+std::vector<WorkerPrograms::Stamp> WorkerPrograms::StampsIn(const std::string& folder) {
+  std::vector<Stamp> stamps;
+  for (const char* file : kFiles) {
+    struct stat info {};
+    if (stat((folder + "/" + file).c_str(), &info) != 0) return {};
+    stamps.push_back({.device = info.st_dev,
+                      .inode = info.st_ino,
+                      .size = info.st_size,
+                      .changed_ns = info.st_ctim.tv_sec * 1'000'000'000LL + info.st_ctim.tv_nsec});
   }
-  for (const std::string& arch : archs) {
-    const std::string folder = Folder(arch) + "/";
-    const auto shim = ReadProgram(folder + kShim);
-    const auto musterd = ReadProgram(folder + kMusterd);
-    if (!shim.ok() || !musterd.ok()) continue;
-    sums_[folder + kShim] = Sha256(*shim);
-    sums_[folder + kMusterd] = Sha256(*musterd);
-    builds_.push_back({.arch = arch,
-                       .checksum = ToHex(Sha256(*shim + *musterd)),
-                       .bytes = shim->size() + musterd->size()});
-  }
+  return stamps;
 }
 
-const std::vector<WorkerBuild>& WorkerPrograms::Builds() {
+absl::StatusOr<WorkerPrograms::Known> WorkerPrograms::Load(const std::string& arch,
+                                                           const std::string& folder) {
+  // Before the files are read: a change in between is seen the next time.
+  Known known;
+  known.build.arch = arch;
+  known.stamps = StampsIn(folder);
+  Sha256Stream sum;
+  for (const char* file : kFiles) {
+    MUSTER_ASSIGN_OR_RETURN(const std::string bytes, ReadProgram(folder + "/" + file));
+    known.programs[file].sum = Sha256(bytes);
+    known.build.bytes += bytes.size();
+    sum.Add(bytes);
+  }
+  known.build.checksum = ToHex(sum.Finish());
+  return known;
+}
+
+void WorkerPrograms::Look(const std::string& arch) {
+  const auto it = known_.find(arch);
+  if (it != known_.end()) {
+    if (arch == OwnArch() || it->second.stamps == StampsIn(Folder(arch))) return;
+    known_.erase(it);
+  }
+  auto loaded = Load(arch, Folder(arch));
+  if (loaded.ok()) known_.emplace(arch, *std::move(loaded));
+}
+
+std::vector<WorkerBuild> WorkerPrograms::Builds() {
+  std::set<std::string> archs = {OwnArch()};
+  const std::string others = std::filesystem::path(Folder("other")).parent_path();
+  ForEachItem(others, [&](const std::filesystem::path& path) {
+    std::error_code error;
+    if (std::filesystem::is_directory(path, error)) archs.insert(path.filename());
+  });
   absl::MutexLock lock(&mutex_);
-  if (!std::exchange(looked_, true)) LookForBuilds();
-  return builds_;
+  for (const auto& [arch, known] : known_) archs.insert(arch);
+  for (const std::string& arch : archs) Look(arch);
+  std::vector<WorkerBuild> builds;
+  for (const auto& [arch, known] : known_) builds.push_back(known.build);
+  return builds;
 }
 
 absl::StatusOr<std::shared_ptr<const std::string>> WorkerPrograms::Content(const std::string& arch,
                                                                            const std::string& file,
                                                                            bool gzip) {
   const std::string folder = Folder(arch);
-  const std::string path = folder + "/" + file;
   absl::MutexLock lock(&mutex_);
-  const auto sum = sums_.find(path);
-  if (sum == sums_.end()) {
+  Known* const known = Find(known_, arch);
+  Program* const program = known == nullptr ? nullptr : Find(known->programs, file);
+  if (program == nullptr) {
     return absl::FailedPreconditionError("this controller has no worker for " + arch +
                                          ": put musterd and muster-shim built for it into " +
-                                         folder + " and restart it (muster serve --stop)");
+                                         folder);
   }
-  std::shared_ptr<const std::string>& content = contents_[path + (gzip ? ".gz" : "")];
+  std::shared_ptr<const std::string>& content = gzip ? program->packed : program->plain;
   if (content == nullptr) {
+    const std::string path = folder + "/" + file;
     MUSTER_ASSIGN_OR_RETURN(std::string bytes, ReadProgram(path));
-    if (Sha256(bytes) != sum->second) {
+    if (Sha256(bytes) != program->sum) {
+      // Another build's next try finds what is there then.
+      if (arch != OwnArch()) return absl::UnavailableError(path + " has just changed");
       return absl::FailedPreconditionError(
           path + " has changed since this controller started: restart it (muster serve --stop)");
     }

@@ -46,9 +46,11 @@ class Walk {
   absl::Status AddFolder(const std::string& folder, const std::string& prefix) {
     IgnoreRules rules = IgnoreRules::Defaults();
     const std::string file = folder + "/" + kIgnoreFile;
-    const UniqueFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    // Non-blocking: what is called so may be a pipe.
+    const UniqueFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat info;
     if (fd && fstat(fd.get(), &info) == 0) {
+      if (!S_ISREG(info.st_mode)) return Refuse(file, "is no plain file");
       if (static_cast<uint64_t>(info.st_size) > kMaxIgnoreBytes)
         return Refuse(file, "larger than 1 MiB");
       MUSTER_ASSIGN_OR_RETURN(const std::string text,
@@ -193,6 +195,8 @@ absl::StatusOr<ScannedTree> ScanTree(const std::vector<std::string>& paths,
     *manifest.add_entries() = std::move(one.entry);
     scanned.paths.push_back(std::move(one.path));
   }
+  // Before a message is made that protobuf could not even hold.
+  if (manifest.ByteSizeLong() > kMaxManifestBytes) return Tree::TooLarge(manifest.ByteSizeLong());
   scanned.manifest = manifest.SerializeAsString();
   scanned.ignored = walk.ignored();
   MUSTER_ASSIGN_OR_RETURN(scanned.tree, Tree::Parse(scanned.manifest));

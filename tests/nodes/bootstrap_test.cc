@@ -241,11 +241,27 @@ TEST_P(BootstrapTest, AnUnknownArchitecture) {
 
   Write(root_ / "c/libexec/muster/ppc64le/musterd", musterd_ + "# ppc\n");
   Write(root_ / "c/libexec/muster/ppc64le/muster-shim", shim_);
-  programs_ = std::make_shared<WorkerPrograms>((root_ / "c/bin/musterd").string());
+  // The controller need not be started anew for it, nor when it is replaced.
   ExpectReached();
   EXPECT_EQ(pushes_, 1);
   EXPECT_TRUE(Read(state_ / "bin" / ToHex(Sha256(shim_ + musterd_ + "# ppc\n")) / "musterd") ==
               musterd_ + "# ppc\n");
+}
+
+TEST_P(BootstrapTest, ProgramsOfAnotherArchitectureMayBeReplaced) {
+  fs::remove(root_ / "path/uname");
+  Write(root_ / "path/uname", "#!/bin/sh\necho ppc64le\n");
+  const fs::path folder = root_ / "c/libexec/muster/ppc64le";
+  Write(folder / "muster-shim", shim_);
+  for (const std::string build : {"# one\n", "# two\n"}) {
+    Write(folder / "musterd.new", musterd_ + build);
+    fs::rename(folder / "musterd.new", folder / "musterd");
+    ExpectReached();
+    EXPECT_EQ(pushes_, 1);
+    EXPECT_TRUE(fs::exists(state_ / "bin" / ToHex(Sha256(shim_ + musterd_ + build)) / "musterd"));
+  }
+  fs::remove(folder / "musterd");
+  EXPECT_THAT(Dial().status().ToString(), HasSubstr("no worker for ppc64le"));
 }
 
 TEST_P(BootstrapTest, ProgramsThatChangedUnderTheController) {

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -56,6 +57,48 @@ class DialCommandTest : public testing::Test {
   }
   StopSignal stop_;
 };
+
+// A host that does not run the script that it was sent.
+class GreedyHost : public DialCommandTest {
+ protected:
+  GreedyHost() {
+    std::string folder = "/tmp/muster_greedy_XXXXXX";
+    EXPECT_NE(mkdtemp(folder.data()), nullptr);
+    folder_ = folder;
+    for (const char* file : {"musterd", "muster-shim"})
+      std::ofstream(folder_ + "/" + file) << std::string(3 << 20, 'x');
+    utsname info{};
+    uname(&info);
+    ask_ = "printf '\\nMUSTER-SEND file=musterd arch=" + std::string(info.machine) +
+           " gzip=0 to=/x\\n'; ";
+  }
+  ~GreedyHost() override { std::filesystem::remove_all(folder_); }
+
+  absl::Status Reach(const std::string& script, milliseconds push_limit) {
+    ReachOptions options = Options();
+    options.programs = std::make_shared<WorkerPrograms>(folder_ + "/musterd");
+    options.push_limit = push_limit;
+    return DialCommand({"sh", "-c", "read n; head -n $n >/dev/null; " + script}, options, stop_)
+        .status();
+  }
+
+  std::string folder_;
+  std::string ask_;
+};
+
+TEST_F(GreedyHost, WhoAsksForProgramsWithoutEndIsLeft) {
+  const absl::Status status =
+      Reach("while :; do " + ask_ + "read n; head -c $n >/dev/null; done", milliseconds(60'000));
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(status.ToString(), HasSubstr("asks for the worker's programs again and again"));
+}
+
+TEST_F(GreedyHost, WhoTakesABitNowAndThenIsLeft) {
+  const absl::Status status =
+      Reach(ask_ + "while :; do head -c 1000 >/dev/null; sleep 0.05; done", milliseconds(1'000));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(status.ToString(), HasSubstr("took too long for the worker: 1 s are its limit"));
+}
 
 TEST_F(DialCommandTest, NoiseIsSkippedAndNoByteAfterTheMarkerIsLost) {
   const auto connection =

@@ -89,6 +89,20 @@ TEST(ScanTree, RefusesSocketsPipesAndWhatCannotBeReadByName) {
   EXPECT_TRUE(ScanTree({dir.path()}, kGoOn).ok());
 }
 
+TEST(ScanTree, AListOfExceptionsThatIsNoFileIsRefusedAtOnce) {
+  const TempDir dir;
+  Write(dir / "a", "x");
+  ASSERT_EQ(mkfifo((dir / ".musterignore").c_str(), 0600), 0);
+  auto scanned = ScanTree({dir.path()}, kGoOn);
+  EXPECT_THAT(std::string(scanned.status().message()),
+              HasSubstr(".musterignore: is no plain file"));
+  fs::remove(dir / ".musterignore");
+  fs::create_directory(dir / ".musterignore");
+  scanned = ScanTree({dir.path()}, kGoOn);
+  EXPECT_THAT(std::string(scanned.status().message()),
+              HasSubstr(".musterignore: is no plain file"));
+}
+
 TEST(ScanTree, SeveralPathsKeepTheirNames) {
   const TempDir dir;
   Write(dir / "one/x", "x");

@@ -69,14 +69,16 @@ std::string Listing(const std::string& folder) {
   return text;
 }
 
-TestNode::TestNode(std::string state_dir, const ScannedTree& scanned) : scanned_(scanned) {
+TestNode::TestNode(std::string state_dir, const ScannedTree& scanned,
+                   std::chrono::milliseconds disk_patience)
+    : scanned_(scanned) {
   signal(SIGPIPE, SIG_IGN);  // as the staging process does
   begin.set_content_id(Tree::ContentId(scanned.manifest));
   begin.set_manifest_bytes(scanned.manifest.size());
   begin.set_key(std::string(32, 'k'));
   begin.set_listen_address("127.0.0.1");
   auto transfer = std::make_shared<Transfer>(
-      std::move(state_dir), [this](const v1::StageReport& report) { Take(report); });
+      std::move(state_dir), [this](const v1::StageReport& report) { Take(report); }, disk_patience);
   {
     absl::MutexLock lock(&mutex_);
     transfer_ = std::move(transfer);
@@ -172,7 +174,10 @@ void TestNode::Send(uint32_t piece, const std::string& bytes) {
 void TestNode::Take(const v1::StageReport& report) {
   absl::MutexLock lock(&mutex_);
   if (report.has_listening()) port_ = report.listening().port();
-  if (report.has_status()) status_ = report.status();
+  if (report.has_status()) {
+    status_ = report.status();
+    ++num_statuses_;
+  }
   if (report.has_lost()) lost_.push_back(report.lost().error());
   for (const uint32_t piece : report.want().pieces()) wanted_.push_back(piece);
 }
@@ -204,6 +209,11 @@ uint64_t TestNode::bytes_from_controller() const {
 std::vector<std::string> TestNode::lost() const {
   absl::MutexLock lock(&mutex_);
   return lost_;
+}
+
+uint64_t TestNode::num_statuses() const {
+  absl::MutexLock lock(&mutex_);
+  return num_statuses_;
 }
 
 v1::StageStatus TestNode::status() const {

@@ -2,6 +2,7 @@
 
 #include <absl/synchronization/mutex.h>
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -40,7 +41,8 @@ std::string Listing(const std::string& folder);
 // One worker. Pieces that it wants of the controller are read from `scanned` at once.
 class TestNode {
  public:
-  TestNode(std::string state_dir, const ScannedTree& scanned);
+  TestNode(std::string state_dir, const ScannedTree& scanned,
+           std::chrono::milliseconds disk_patience = std::chrono::minutes(10));
   ~TestNode();
 
   v1::StageBegin begin;  // to be changed before Begin()
@@ -63,6 +65,7 @@ class TestNode {
   uint64_t bytes_from_controller() const;
   std::vector<std::string> lost() const;
   v1::StageStatus status() const;
+  uint64_t num_statuses() const;
 
  private:
   void Take(const v1::StageReport& report);
@@ -72,6 +75,7 @@ class TestNode {
   mutable absl::Mutex mutex_;
   v1::StageStatus status_ ABSL_GUARDED_BY(mutex_);
   uint32_t port_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t num_statuses_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t bytes_from_controller_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::string> lost_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint32_t> wanted_ ABSL_GUARDED_BY(mutex_);

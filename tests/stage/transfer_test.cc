@@ -211,39 +211,6 @@ TEST_F(TransferTest, LinksSwitchAndForeignPathsStay) {
   EXPECT_EQ(Read(state_ / "mine/data"), "precious");
 }
 
-TEST_F(TransferTest, PruningSparesWhatIsUsed) {
-  std::vector<std::string> ids;
-  for (int i = 0; i < 5; ++i) {
-    Write(source_ / "train.py", "version " + std::to_string(i));
-    const ScannedTree scanned = Scan(source_.path());
-    TestNode node(state_ / "a", scanned);
-    if (i == 1) node.begin.set_link_path(state_ / "run");
-    ASSERT_EQ(node.Run().state(), v1::STAGE_STATE_DONE);
-    ids.push_back(node.begin.content_id());
-  }
-  Write(Layout(state_ / "a", ids[2]).version + "/ckpt/step_1.pt", "hours of work");
-  fs::create_directories(Layout(state_ / "a", ids[3]).version + "/__pycache__");
-  const Pruned pruned = Prune(state_ / "a", 1, {ids[0]}, true);
-  EXPECT_THAT(pruned.removed, ElementsAre(ids[3]));
-  ASSERT_EQ(pruned.kept.size(), 3u);
-  EXPECT_THAT(pruned.kept[0], HasSubstr("ckpt is not of the tree"));
-  EXPECT_THAT(pruned.kept[1], HasSubstr("run leads to it"));
-  EXPECT_THAT(pruned.kept[2], HasSubstr("a job uses it"));
-  EXPECT_FALSE(fs::exists(Layout(state_ / "a", ids[3]).version));
-  EXPECT_EQ(ListVersions(state_ / "a").size(), 4u);
-  fs::remove(state_ / "run");
-  EXPECT_THAT(Prune(state_ / "a", 0, {}, true).removed, ElementsAre(ids[4], ids[1], ids[0]));
-}
-
-TEST_F(TransferTest, LeftoversOfInterruptedTransfersGo) {
-  const std::string base = state_ / "a/stage/" + std::string(24, 'c');
-  Write(base + ".partial/x", "x");
-  EXPECT_THAT(Prune(state_ / "a", 4, {}, false).removed, IsEmpty());
-  EXPECT_TRUE(fs::exists(base + ".partial"));  // it may be taken up again today
-  Prune(state_ / "a", 4, {}, true);
-  EXPECT_FALSE(fs::exists(base + ".partial"));
-}
-
 TEST_F(TransferTest, AManifestThatIsSentAgainChangesNothing) {
   const ScannedTree scanned = Scan(source_.path());
   TestNode node(state_ / "a", scanned);
@@ -296,7 +263,48 @@ TEST_F(TransferTest, AManifestThatIsTooLargeIsRefused) {
   node.Begin();
   EXPECT_EQ(node.WaitForEnd().state(), v1::STAGE_STATE_FAILED);
   EXPECT_THAT(node.status().error(),
-              HasSubstr("a manifest of 17592186044416 MiB; at most 256 MiB"));
+              HasSubstr("takes 17592186044416 MiB, at most 256 are possible"));
+}
+
+TEST_F(TransferTest, ALinkThatCannotBeMadeIsSaidBeforeAnythingIsFetched) {
+  const ScannedTree scanned = Scan(source_.path());
+  Write(state_ / "mine/data", "precious");
+  for (const char* link : {"mine", "mine/data/run"}) {
+    TestNode node(state_ / "a", scanned);
+    node.begin.set_link_path(state_ / link);
+    EXPECT_EQ(node.Run().state(), v1::STAGE_STATE_FAILED) << link;
+    EXPECT_THAT(node.status().error(), HasSubstr(link));
+    EXPECT_EQ(node.status().bytes_fetched(), 0u);
+    EXPECT_EQ(node.status().pieces(), 0u);
+  }
+  EXPECT_FALSE(fs::exists(state_ / "a/stage"));
+}
+
+TEST_F(TransferTest, ADiskThatDoesNotAnswerEndsIt) {
+  const ScannedTree scanned = Scan(source_.path());
+  const Layout layout(state_ / "a", Tree::ContentId(scanned.manifest));
+  // Whoever opens this waits, as for a file server that is gone.
+  fs::create_directories(layout.root);
+  ASSERT_EQ(mkfifo(layout.manifest.c_str(), 0600), 0);
+  TestNode node(state_ / "a", scanned, std::chrono::milliseconds(300));
+  EXPECT_EQ(node.Run().state(), v1::STAGE_STATE_FAILED);
+  EXPECT_THAT(node.status().error(), HasSubstr(state_ / "a: the disk has not answered for"));
+  // It comes back, and what was said stays said.
+  const UniqueFd other_end(open(layout.manifest.c_str(), O_RDWR | O_NONBLOCK));
+  fs::remove(layout.manifest);
+  absl::SleepFor(absl::Milliseconds(500));
+  EXPECT_EQ(node.status().state(), v1::STAGE_STATE_FAILED);
+}
+
+TEST_F(TransferTest, OneThatWaitsForItsSourceIsHeardAndNotGivenUp) {
+  const ScannedTree scanned = Scan(source_.path());
+  TestNode node(state_ / "a", scanned, std::chrono::milliseconds(300));
+  node.Begin();
+  const uint64_t before = node.num_statuses();
+  ASSERT_TRUE(node.WaitFor([&] { return node.num_statuses() > before + 2; }));
+  EXPECT_EQ(node.status().state(), v1::STAGE_STATE_READING);
+  node.FetchFromController();
+  EXPECT_EQ(node.WaitForEnd().state(), v1::STAGE_STATE_DONE) << node.status().error();
 }
 
 TEST_F(TransferTest, NoContentIdLeavesTheStateFolder) {

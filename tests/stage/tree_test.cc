@@ -151,6 +151,14 @@ TEST(Tree, DamagedManifestsAreRefusedOrSound) {
   EXPECT_GT(sound, 0);  // most changes of sums and letters are
 }
 
+TEST(Tree, SaysThatAManifestIsTooLarge) {
+  const std::string bytes(kMaxManifestBytes + 1, '\0');
+  const auto tree = Tree::Parse(bytes);
+  EXPECT_TRUE(absl::IsInvalidArgument(tree.status()));
+  EXPECT_THAT(std::string(tree.status().message()),
+              HasSubstr("takes 257 MiB, at most 256 are possible: stage parts of the tree"));
+}
+
 TEST(Tree, KnowsContentIds) {
   EXPECT_TRUE(IsContentId(Tree::ContentId("x")));
   EXPECT_FALSE(IsContentId("../../../../../../../../../../../../../../../../../../../../../x"));

@@ -1,5 +1,8 @@
 #include "common/tls/credentials.h"
 
+#include <atomic>
+#include <thread>
+
 #include "tests/tls/tls_testing.h"
 
 namespace muster::tls {
@@ -95,6 +98,63 @@ TEST(WriteOwnFile, ReplacesAtOnceAndPrivately) {
   // No temporary file stays.
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 1);
   EXPECT_FALSE(WriteOwnFile(dir / "no/such", "x").ok());
+}
+
+class RootsFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "only root gives files away";
+    ASSERT_EQ(chown(dir_.path().c_str(), kUser, kUser), 0);
+  }
+  static uid_t OwnerOf(const std::string& path) {
+    struct stat info {};
+    EXPECT_EQ(lstat(path.c_str(), &info), 0) << path;
+    return info.st_uid;
+  }
+
+  static constexpr uid_t kUser = 65534;
+  const TempDir dir_;
+};
+
+TEST_F(RootsFiles, WhatRootMakesInAnothersFolderIsThatUsers) {
+  const std::string folder = dir_ / "tls";
+  for (int i = 0; i < 2; ++i) {
+    const auto owner = MakeOwnFolder(folder + "/");  // made, then there
+    ASSERT_TRUE(owner.ok()) << owner.status();
+    EXPECT_EQ(*owner, kUser);
+  }
+  EXPECT_EQ(OwnerOf(folder), kUser);
+  ASSERT_TRUE(WriteOwnFile(folder + "/key", "secret").ok());
+  EXPECT_EQ(OwnerOf(folder + "/key"), kUser);
+  // Root reads it where it knows whose it is, and else takes nobody's word.
+  EXPECT_TRUE(absl::IsFailedPrecondition(ReadOwnFile(folder + "/key", true).status()));
+  EXPECT_EQ(*ReadOwnFile(folder + "/key", true, kUser), "secret");
+  // Its own folders stay its own.
+  ASSERT_EQ(chown(dir_.path().c_str(), 0, 0), 0);
+  EXPECT_EQ(*MakeOwnFolder(dir_ / "mine"), 0u);
+}
+
+TEST_F(RootsFiles, ALinkInAnothersFolderLeadsRootNowhere) {
+  const TempDir precious;
+  ASSERT_EQ(symlink(precious.path().c_str(), (dir_ / "tls").c_str()), 0);
+  EXPECT_TRUE(absl::IsFailedPrecondition(MakeOwnFolder(dir_ / "tls").status()));
+  // The folder becomes a link between the look and the write, again and again.
+  const std::string folder = dir_ / "real";
+  ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
+  ASSERT_EQ(chown(folder.c_str(), kUser, kUser), 0);
+  std::atomic<bool> stop{false};
+  std::thread swapper([&] {
+    while (!stop) {
+      rename(folder.c_str(), (dir_ / "aside").c_str());
+      (void)!symlink(precious.path().c_str(), folder.c_str());
+      unlink(folder.c_str());
+      rename((dir_ / "aside").c_str(), folder.c_str());
+    }
+  });
+  for (int i = 0; i < 2'000; ++i) (void)WriteOwnFile(folder + "/key", "secret");
+  stop = true;
+  swapper.join();
+  EXPECT_TRUE(std::filesystem::is_empty(precious.path()));
 }
 
 TEST(ReadOwnFile, AFifoDoesNotHoldUsUp) {

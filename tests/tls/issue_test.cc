@@ -1,6 +1,9 @@
 #include "common/tls/issue.h"
 
+#include <openssl/pem.h>
+
 #include "common/tls/certificate.h"
+#include "common/tls/openssl.h"
 #include "tests/tls/tls_testing.h"
 
 namespace muster::tls {
@@ -36,6 +39,32 @@ TEST(Issue, NothingButTheKeyIsTakenFromARequest) {
   // It asks for another host, or for the controller's role.
   EXPECT_FALSE(SignRequest(authority, request, Identity::Node("lab", "node2"), Around(-1, 1)).ok());
   EXPECT_FALSE(SignRequest(authority, request, Identity::Controller("lab"), Around(-1, 1)).ok());
+}
+
+TEST(Issue, AWeakKeyGetsNoCertificate) {
+  for (const auto& [bits, good] : {std::pair{1024, false}, std::pair{2048, true}}) {
+    const KeyPtr key(EVP_RSA_gen(static_cast<unsigned>(bits)));
+    const BioPtr out(BIO_new(BIO_s_mem()));
+    ASSERT_EQ(PEM_write_bio_PrivateKey(out.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr),
+              1);
+    const Identity identity = Identity::Node("lab", "n1");
+    const auto request = MakeRequest(TextOf(out.get()), identity);
+    ASSERT_TRUE(request.ok()) << request.status();
+    const auto pem = SignRequest(TestAuthority(), *request, identity, Around(-1, 1));
+    EXPECT_EQ(pem.ok(), good) << pem.status();
+    if (good) continue;
+    EXPECT_THAT(std::string(pem.status().message()), testing::HasSubstr("its key is too weak"));
+  }
+}
+
+TEST(Issue, WhoHasSignedIsSeenByTheSignature) {
+  const KeyAndCertificate one = TestAuthority();
+  const KeyAndCertificate two = TestAuthority();
+  const std::string pem = TestIdentity(one, Identity::Node("lab", "n1"));
+  EXPECT_TRUE(CheckSigned(pem, one.certificate_pem).ok());
+  EXPECT_TRUE(CheckSigned(pem, two.certificate_pem + one.certificate_pem).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckSigned(pem, two.certificate_pem)));
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckSigned(pem, "")));
 }
 
 TEST(Issue, ADamagedRequestIsRefused) {

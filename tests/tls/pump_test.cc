@@ -227,6 +227,28 @@ TEST_F(PumpTest, TheOldestHandshakeMakesRoom) {
   }
 }
 
+TEST_F(PumpTest, AFloodOfHandshakesTakesNoPlaceOfConnections) {
+  Pump pump(Pump::Limits{.handshake = std::chrono::seconds(60), .handshakes = 2, .open = 2});
+  const TestFolder node(Node("n1"), trust());
+  const TestFolder controller(Controller(), trust());
+  const auto credentials = node.As(Role::kNode);
+  std::vector<TestSockets> sockets;
+  std::vector<Waiter> waiters(40);
+  for (size_t i = 0; i < waiters.size(); ++i) sockets.push_back(ConnectedTcp());
+  // All of them wait for the pump's thread at once.
+  for (size_t i = 0; i < waiters.size(); ++i)
+    pump.Accept(std::move(sockets[i].server), credentials, waiters[i].Callback());
+  for (size_t i = 0; i + 2 < waiters.size(); ++i)
+    EXPECT_THAT(Why(waiters[i].Wait()), HasSubstr("made room"));
+  TestSockets last = ConnectedTcp();
+  Waiter server;
+  Waiter client;
+  pump.Accept(std::move(last.server), credentials, server.Callback());
+  pump.Connect(std::move(last.client), controller.As(Role::kController), "n1",
+               std::chrono::seconds(10), client.Callback());
+  EXPECT_TRUE(server.Wait().ok()) << server.Wait().status();
+}
+
 TEST_F(PumpTest, OnlySoManyConnectionsStand) {
   Pump pump(Pump::Limits{.open = 2});
   const TestFolder node(Node("n1"), trust());

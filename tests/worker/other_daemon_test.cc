@@ -45,6 +45,7 @@ class OtherDaemonTest : public testing::Test {
       const std::string text = std::to_string(said > 0 ? said : getpid()) + "\n" + text_after_pid;
       const bool ok = flock(lock, LOCK_EX | LOCK_NB) == 0 &&
                       write(lock, text.data(), text.size()) > 0 && write(ready[1], "x", 1) == 1;
+      if (on_term_ != nullptr) signal(SIGTERM, on_term_);
       while (ok) pause();
       _exit(1);
     }
@@ -60,6 +61,7 @@ class OtherDaemonTest : public testing::Test {
 
   std::string dir_;
   pid_t pid_ = 0;
+  void (*on_term_)(int) = nullptr;  // of the daemon
   std::thread reaper_;
 };
 
@@ -87,6 +89,59 @@ TEST_F(OtherDaemonTest, OneOfAnotherProtocolWithoutRanksIsEnded) {
   Serve("999\n");
   EXPECT_TRUE(Replace().ok()) << Replace();
   EXPECT_FALSE(Serves());
+}
+
+TEST_F(OtherDaemonTest, OneThatIsHereIsTakenAndOneOfAnotherContainerIsNot) {
+  EXPECT_TRUE(CheckServesHere(dir_).ok());  // nobody serves
+  Serve(std::to_string(kProtocol) + "\n");
+  EXPECT_TRUE(CheckServesHere(dir_).ok()) << CheckServesHere(dir_);
+  kill(pid_, SIGKILL);
+  reaper_.join();
+  // The pid is another process's here; there it is the daemon's.
+  Serve(std::to_string(kProtocol) + "\n", getpid());
+  const absl::Status status = CheckServesHere(dir_);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(status.ToString(), HasSubstr("is no process of this host: end it where it runs"));
+}
+
+TEST_F(OtherDaemonTest, OneOfAnotherPidNamespaceIsNotTaken) {
+  if (geteuid() != 0) GTEST_SKIP() << "a pid namespace needs root";
+  const std::string lock = dir_ + "/lock";
+  // Its pid there is 1, and it is not told apart from our init by that alone.
+  const std::string script = "echo 77 > " + lock + "; echo " + std::to_string(kProtocol) + " >> " +
+                             lock + "; echo x; sleep 60";
+  int out[2];
+  ASSERT_EQ(pipe(out), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(out[1], 1);
+    execlp("unshare", "unshare", "--pid", "--fork", "--kill-child", "flock", lock.c_str(), "sh",
+           "-c", script.c_str(), nullptr);
+    _exit(1);
+  }
+  char c;
+  ASSERT_EQ(read(out[0], &c, 1), 1);
+  const absl::Status status = CheckServesHere(dir_);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  close(out[0]);
+  close(out[1]);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(status.ToString(), HasSubstr("(pid 77) is no process of this host"));
+}
+
+TEST_F(OtherDaemonTest, OneThatWouldStartARankWhenItIsToldToEndGetsNoChance) {
+  on_term_ = [](int) {
+    if (fork() == 0) execlp("tail", "muster-shim", "/dev/null", "-f", nullptr);
+  };
+  Serve("999\n");
+  EXPECT_TRUE(Replace().ok());
+  EXPECT_FALSE(Serves());
+  const auto& proc = facts::ProcReader::Real();
+  for (const pid_t pid : proc.Pids()) {
+    const auto stat = proc.Stat(pid);
+    EXPECT_FALSE(stat && stat->ppid == pid_ && !stat->IsZombie());
+  }
 }
 
 TEST_F(OtherDaemonTest, APidOfAnotherContainerIsNotEnded) {
@@ -128,6 +183,7 @@ TEST_F(OtherDaemonTest, OneWithRanksStaysAndItsJobsAreNamed) {
   EXPECT_THAT(status.ToString(), HasSubstr("speaks protocol 999"));
   EXPECT_THAT(status.ToString(), HasSubstr("controller/job c0ffee/17)"));
   EXPECT_TRUE(Serves());
+  EXPECT_NE(proc.Stat(pid_)->state, 'T');  // it goes on
   kill(shim, SIGKILL);
   waitpid(shim, nullptr, 0);
 }

@@ -13,6 +13,7 @@
 #include "common/status.h"
 #include "worker/ranks/reconcile.h"
 #include "worker/ranks/sweeper.h"
+#include "worker/stage/versions.h"
 
 namespace muster::worker {
 namespace {
@@ -61,7 +62,11 @@ absl::StatusOr<std::unique_ptr<AttemptRunner>> AttemptRunner::Create(const NodeC
   *record.mutable_id() = wish.id();
   record.set_boot_id(node.boot_id);
   record.set_stage_id(wish.stage_id());
+  UniqueFd staged;
   if (!wish.ranks().empty() && wish.goal() <= v1::GOAL_RUNNING) {
+    if (!wish.stage_id().empty()) {
+      MUSTER_ASSIGN_OR_RETURN(staged, stage::KeepVersion(node.state_dir, wish.stage_id()));
+    }
     record.set_created_ticks(TicksSinceBoot());
     *record.mutable_baseline() = baseline;
     NoteRendezvous(wish.ranks(0), record);
@@ -76,8 +81,10 @@ absl::StatusOr<std::unique_ptr<AttemptRunner>> AttemptRunner::Create(const NodeC
       return status;
     }
   }
-  return std::unique_ptr<AttemptRunner>(
+  std::unique_ptr<AttemptRunner> runner(
       new AttemptRunner(node, folder, record, AckRecord(), std::move(callbacks)));
+  runner->staged_ = std::move(staged);
+  return runner;
 }
 
 absl::StatusOr<std::unique_ptr<AttemptRunner>> AttemptRunner::Load(const NodeContext& node,
@@ -95,6 +102,14 @@ absl::StatusOr<std::unique_ptr<AttemptRunner>> AttemptRunner::Load(const NodeCon
   std::unique_ptr<AttemptRunner> runner(
       new AttemptRunner(node, folder, record, ranks::LoadAcks(folder), std::move(callbacks)));
   if (!runner->Forgotten()) runner->AdoptShims();
+  if (!record.stage_id().empty() && !runner->Idle()) {
+    auto staged = stage::KeepVersion(node.state_dir, record.stage_id());
+    if (staged.ok()) {
+      runner->staged_ = *std::move(staged);
+    } else {
+      log::Warning(folder + ": " + std::string(staged.status().message()));
+    }
+  }
   return runner;
 }
 
@@ -203,6 +218,7 @@ void AttemptRunner::Settle() {
     ranks::DropAttemptFiles(folder_);
     machine_.MarkForgotten();
   }
+  if (Idle()) staged_.reset();
   if (tick_timer_ != 0) node_.reactor.Cancel(std::exchange(tick_timer_, 0));
   if (!machine_.NextTick()) return;
   tick_timer_ = node_.reactor.At(*machine_.NextTick(), [this] {

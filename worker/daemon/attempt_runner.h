@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/reactor.h"
+#include "common/unique_fd.h"
 #include "worker/facts/proc_reader.h"
 #include "worker/ranks/attempt_machine.h"
 #include "worker/ranks/cgroup.h"
@@ -109,6 +110,7 @@ class AttemptRunner : private ranks::AttemptEffects {
   bool outside_cgroup_ = false;  // some rank could not join it
   std::string refused_;
   std::string saved_;  // the record as it is on disk
+  UniqueFd staged_;    // keeps the staged tree that the ranks use
   Reactor::TimerId tick_timer_ = 0;
   Reactor::TimerId flush_timer_ = 0;
   Reactor::TimerId acks_timer_ = 0;

@@ -1,14 +1,12 @@
 #include "worker/daemon/bridge.h"
 
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -30,28 +28,6 @@ namespace {
 constexpr std::chrono::seconds kFlushLimit(5);
 // Long enough for the next job of a person who works with the cluster.
 constexpr uint32_t kDefaultIdleExit = 600;
-
-std::optional<ino_t> NetNamespaceOf(const std::string& process) {
-  struct stat info;
-  if (stat(("/proc/" + process + "/ns/net").c_str(), &info) != 0) return std::nullopt;
-  return info.st_ino;
-}
-
-// A daemon that stayed from an earlier container or namespace with the same folder would run its
-// ranks in the wrong network. It says who it is in its lock file.
-absl::Status CheckSameNetwork(const std::string& state_dir) {
-  const auto serving = FindServing(state_dir);
-  if (!serving) return absl::OkStatus();  // it has just been started
-  const std::string pid = std::to_string(serving->pid);
-  const auto theirs = NetNamespaceOf(pid);
-  const auto ours = NetNamespaceOf("self");
-  if (!theirs || !ours || *theirs == *ours) return absl::OkStatus();
-  return absl::FailedPreconditionError("the musterd of " + state_dir + " (pid " + pid +
-                                       ") lives in another network namespace, so its ranks would "
-                                       "not be on this host: end it (kill " +
-                                       pid +
-                                       "), or set MUSTER_STATE to a folder of this host's own");
-}
 
 absl::Status WriteAll(int fd, std::string_view text) {
   while (!text.empty()) {
@@ -80,7 +56,7 @@ absl::Status RunBridge(const Options& options) {
                             std::this_thread::sleep_for(pause);
                             return false;
                           }));
-  MUSTER_RETURN_IF_ERROR(CheckSameNetwork(daemon.state_dir));
+  MUSTER_RETURN_IF_ERROR(CheckServesHere(daemon.state_dir));
   MUSTER_RETURN_IF_ERROR(
       WriteAll(STDOUT_FILENO, BridgeMarkerLine({.protocol = kProtocol, .version = kVersion})));
   return Pump(STDIN_FILENO, STDOUT_FILENO, socket.get(), kFlushLimit);

@@ -37,17 +37,14 @@ absl::Status CheckOffer(const v1::InstallCertificateRequest& request, const std:
     return absl::InvalidArgumentError("not one certificate of a node");
   }
   const auto& certificate = own.front();
-  const bool signer_trusted =
-      std::any_of(trusted.begin(), trusted.end(), [&](const tls::CertificateInfo& authority) {
-        return authority.own_key == certificate.issuer_key;
-      });
   const bool all_of_it =
       std::all_of(trusted.begin(), trusted.end(), [&](const tls::CertificateInfo& authority) {
         return authority.is_authority && authority.identity.ca == certificate.identity.ca;
       });
-  if (!signer_trusted || !all_of_it) {
+  if (!all_of_it) {
     return absl::InvalidArgumentError("the certificate and the authorities do not fit together");
   }
+  MUSTER_RETURN_IF_ERROR(tls::CheckSigned(request.certificate_pem(), request.trust_pem()));
   return tls::CheckKeyFits(key, request.certificate_pem());
 }
 
@@ -58,7 +55,7 @@ absl::StatusOr<v1::RequestCertificateResponse> RequestCertificate(
   MUSTER_RETURN_IF_ERROR(tls::CheckCaName(request.ca()));
   MUSTER_RETURN_IF_ERROR(tls::CheckHostName(request.host()));
   MUSTER_ASSIGN_OR_RETURN(const std::string folder, FolderOf(request.folder(), own_folder));
-  MUSTER_RETURN_IF_ERROR(tls::MakeOwnFolder(folder));
+  MUSTER_RETURN_IF_ERROR(tls::MakeOwnFolder(folder).status());
   MUSTER_ASSIGN_OR_RETURN(const std::string key, tls::MakeKey());
   v1::RequestCertificateResponse response;
   MUSTER_ASSIGN_OR_RETURN(*response.mutable_request_pem(),
@@ -71,8 +68,10 @@ absl::StatusOr<v1::RequestCertificateResponse> RequestCertificate(
 absl::StatusOr<v1::InstallCertificateResponse> InstallCertificate(
     const v1::InstallCertificateRequest& request, const std::string& own_folder) {
   MUSTER_ASSIGN_OR_RETURN(const std::string folder, FolderOf(request.folder(), own_folder));
+  // If it is another user's, so is the key: root has given it away (WriteOwnFile).
+  MUSTER_ASSIGN_OR_RETURN(const uid_t owner, tls::MakeOwnFolder(folder));
   const std::string pending = folder + "/" + kPendingKey;
-  const auto key = tls::ReadOwnFile(pending, true);
+  const auto key = tls::ReadOwnFile(pending, true, owner);
   if (absl::IsNotFound(key.status())) {
     return absl::FailedPreconditionError("no key waits in " + folder + ": ask for a request first");
   }

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "common/for_each_item.h"
+
 namespace muster::worker {
 namespace {
 
@@ -35,11 +37,11 @@ std::optional<fs::path> PushedBuild(const std::string& program) {
 // Folders of the programs that run; those of other users cannot be seen, and are not in our folder.
 std::set<fs::path> FoldersInUse() {
   std::set<fs::path> folders;
-  std::error_code error;
-  for (const auto& process : fs::directory_iterator("/proc", error)) {
-    const fs::path program = fs::read_symlink(process.path() / "exe", error);
+  ForEachItem("/proc", [&](const fs::path& process) {
+    std::error_code error;
+    const fs::path program = fs::read_symlink(process / "exe", error);
     if (!error) folders.insert(program.parent_path());
-  }
+  });
   return folders;
 }
 
@@ -54,18 +56,16 @@ void TidyBuilds(const std::string& program, std::chrono::seconds unused) {
   if (!own) return;
   NoteBuildUse(program);
   const std::set<fs::path> in_use = FoldersInUse();
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(own->parent_path(), error)) {
-    const std::string name = entry.path().filename();
+  ForEachItem(own->parent_path(), [&](const fs::path& path) {
+    const std::string name = path.filename();
     const bool leftover = name.starts_with(".push-");
-    if (entry.path() == *own || in_use.contains(entry.path()) || (!leftover && !IsBuild(name))) {
-      continue;
-    }
+    if (path == *own || in_use.contains(path) || (!leftover && !IsBuild(name))) return;
     struct stat info;
-    if (lstat(entry.path().c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) continue;
-    if (std::time(nullptr) - info.st_mtime < unused.count()) continue;
-    fs::remove_all(entry.path(), error);
-  }
+    if (lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return;
+    if (std::time(nullptr) - info.st_mtime < unused.count()) return;
+    std::error_code error;
+    fs::remove_all(path, error);
+  });
 }
 
 }  // namespace muster::worker

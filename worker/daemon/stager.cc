@@ -18,8 +18,6 @@ namespace {
 
 constexpr size_t kMostTransfers = 8;
 constexpr std::chrono::minutes kOrphanLife(2);
-// The reactor waits for readable descriptors only; a full socket is tried again.
-constexpr std::chrono::milliseconds kFlushPause(2);
 // The controller sends only what was asked for (stage.proto): some pieces.
 constexpr size_t kMostUnwritten = size_t{16} << 20;
 
@@ -32,16 +30,12 @@ struct Stager::Running {
   UniqueFd socket;
   std::string input;
   std::string output;
-  Reactor::TimerId flush = 0;
   Reactor::TimerId orphan = 0;
   bool finished = false;  // it said how it ended
 };
 
-Stager::Stager(Reactor& reactor, Options options, InUse in_use, Send send)
-    : reactor_(reactor),
-      options_(std::move(options)),
-      in_use_(std::move(in_use)),
-      send_(std::move(send)) {}
+Stager::Stager(Reactor& reactor, Options options, Send send)
+    : reactor_(reactor), options_(std::move(options)), send_(std::move(send)) {}
 
 Stager::~Stager() {
   while (!running_.empty()) End(running_.back());
@@ -71,13 +65,7 @@ void Stager::Take(const std::string& controller_id, const v1::StageOrder& order)
   }
   if (!running) return;
   if (running->orphan != 0) reactor_.Cancel(std::exchange(running->orphan, 0));
-  if (!order.has_begin()) {
-    Write(running, order);
-    return;
-  }
-  v1::StageOrder begin = order;
-  for (std::string& id : in_use_()) begin.mutable_begin()->add_in_use(std::move(id));
-  Write(running, begin);
+  Write(running, order);
 }
 
 Stager::RunningPtr Stager::Start(const std::string& controller_id, uint64_t transfer) {
@@ -108,18 +96,20 @@ Stager::RunningPtr Stager::Start(const std::string& controller_id, uint64_t tran
   }
   running->pid = *pid;
   running_.push_back(running);
-  reactor_.Watch(running->socket.get(), [this, running] { Read(running); });
+  reactor_.Watch(running->socket.get(), [this, running] {
+    Flush(running);
+    Read(running);
+  });
   return running;
 }
 
 void Stager::Write(const RunningPtr& running, const v1::StageOrder& order) {
   if (running->output.size() > kMostUnwritten) return;  // asked for by nobody
   running->output += stage::Frame(order.SerializeAsString());
-  if (running->flush == 0) Flush(running);
+  Flush(running);
 }
 
 void Stager::Flush(const RunningPtr& running) {
-  running->flush = 0;
   size_t done = 0;
   while (done < running->output.size()) {
     const ssize_t n = send(running->socket.get(), running->output.data() + done,
@@ -129,8 +119,7 @@ void Stager::Flush(const RunningPtr& running) {
     done += static_cast<size_t>(n);
   }
   running->output.erase(0, done);
-  if (running->output.empty()) return;
-  running->flush = reactor_.After(kFlushPause, [this, running] { Flush(running); });
+  reactor_.Want(running->socket.get(), true, !running->output.empty());
 }
 
 void Stager::Read(const RunningPtr& running) {
@@ -167,7 +156,6 @@ void Stager::Read(const RunningPtr& running) {
 }
 
 void Stager::End(const RunningPtr& running) {
-  if (running->flush != 0) reactor_.Cancel(running->flush);
   if (running->orphan != 0) reactor_.Cancel(running->orphan);
   if (running->socket) reactor_.Unwatch(running->socket.get());
   running->socket.reset();

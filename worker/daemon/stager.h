@@ -20,10 +20,8 @@ class Stager {
     std::string state_dir;
   };
   using Send = std::function<void(const std::string& controller_id, v1::StageReport report)>;
-  // Content ids that attempts on this node use.
-  using InUse = std::function<std::vector<std::string>()>;
 
-  Stager(Reactor& reactor, Options options, InUse in_use, Send send);
+  Stager(Reactor& reactor, Options options, Send send);
   // Ends the processes; what they have verified stays.
   ~Stager();
   Stager(const Stager&) = delete;
@@ -48,7 +46,6 @@ class Stager {
 
   Reactor& reactor_;
   const Options options_;
-  const InUse in_use_;
   const Send send_;
   std::vector<RunningPtr> running_;
 };

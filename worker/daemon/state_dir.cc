@@ -53,10 +53,16 @@ std::string ReadPid(int fd) {
 }  // namespace
 
 std::string StateDirPath(const std::string& given, const std::string& name) {
-  if (!given.empty()) return std::filesystem::absolute(given).lexically_normal();
+  // As it is where the working folder is gone: what opens it says so.
+  const auto absolute = [](const std::string& path) {
+    std::error_code error;
+    const auto full = std::filesystem::absolute(path, error);
+    return (error ? std::filesystem::path(path) : full).lexically_normal().string();
+  };
+  if (!given.empty()) return absolute(given);
   const char* parent = std::getenv("MUSTER_STATE");
   if (parent != nullptr && *parent != '\0') {
-    return std::filesystem::absolute(std::string(parent) + "/" + name).lexically_normal();
+    return absolute(std::string(parent) + "/" + name);
   }
   return "/var/tmp/muster-" + std::to_string(getuid()) + "/" + name;
 }

@@ -20,11 +20,10 @@ Worker::Worker(const NodeContext& node, HelloMaker hello, ProbeHelper& helper)
       hello_(std::move(hello)),
       helper_(helper),
       prober_(node.reactor, node.proc, helper),
-      stager_(
-          node.reactor, {.state_dir = node.state_dir}, [this] { return StagedInUse(); },
-          [this](const std::string& controller, v1::StageReport report) {
-            SendStageReport(controller, std::move(report));
-          }),
+      stager_(node.reactor, {.state_dir = node.state_dir},
+              [this](const std::string& controller, v1::StageReport report) {
+                SendStageReport(controller, std::move(report));
+              }),
       cleaner_(node.reactor, node.proc) {}
 
 void Worker::LoadAttempts() {
@@ -231,15 +230,6 @@ void Worker::SendStageReport(const std::string& controller_id, v1::StageReport r
   v1::AttachResponse message;
   *message.mutable_stage() = std::move(report);
   session->Send(std::move(message));
-}
-
-std::vector<std::string> Worker::StagedInUse() const {
-  std::vector<std::string> ids;
-  for (const auto& [name, runner] : attempts_) {
-    const std::string& id = runner->record().stage_id();
-    if (!id.empty() && !runner->Idle()) ids.push_back(id);
-  }
-  return ids;
 }
 
 void Worker::PumpLogs(const std::string& controller_id) {

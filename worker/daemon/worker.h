@@ -46,8 +46,6 @@ class Worker {
   void Answer(const std::string& controller_id, v1::ProbeResult result);
   void SendObserved(const AttemptRunner& runner);
   void SendStageReport(const std::string& controller_id, v1::StageReport report);
-  // Staged trees that the ranks of living attempts use.
-  std::vector<std::string> StagedInUse() const;
   void PumpLogs(const std::string& controller_id);
   Session* SessionOf(const std::string& controller_id) const;
   // The same, once our hello is out: nothing may come before it.

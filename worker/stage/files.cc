@@ -66,6 +66,11 @@ absl::Status WriteAt(int fd, uint64_t offset, std::string_view bytes, const std:
   return absl::OkStatus();
 }
 
+bool Exists(const std::string& path) {
+  struct stat info;
+  return lstat(path.c_str(), &info) == 0;
+}
+
 uint64_t ReadableSize(const std::string& path) {
   struct stat info;
   if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return 0;

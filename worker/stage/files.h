@@ -3,6 +3,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <ctime>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,11 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, uint64_t most);
 absl::Status WriteFileAtomically(const std::string& path, std::string_view bytes);
 
 absl::Status WriteAt(int fd, uint64_t offset, std::string_view bytes, const std::string& path);
+
+bool Exists(const std::string& path);
+inline int64_t Nanoseconds(const timespec& time) {
+  return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
+}
 
 // Bytes of a plain file; 0 when there is none.
 uint64_t ReadableSize(const std::string& path);

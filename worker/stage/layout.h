@@ -16,6 +16,7 @@ struct Layout {
   std::string links;    // one path a line: links outside that lead to the version
   std::string partial;  // what is being made
   std::string lock;     // held while it is being made, repaired or removed
+  std::string use;      // shared by those who use the version; held alone while it is removed
 
   Layout(const std::string& state_dir, std::string_view content_id)
       : root(state_dir + "/stage"),
@@ -23,7 +24,8 @@ struct Layout {
         manifest(version + ".manifest"),
         links(version + ".links"),
         partial(version + ".partial"),
-        lock(version + ".lock") {}
+        lock(version + ".lock"),
+        use(version + ".use") {}
 };
 
 }  // namespace muster::stage

@@ -31,7 +31,7 @@ void Count(const Tree& tree, uint32_t piece, Stock& stock, const StockOptions& o
 }
 
 // Whether all pieces of the file in the version's folder are what they should be.
-bool ContentIsGood(const Tree& tree, const std::string& path, size_t entry,
+bool ContentIsGood(const Tree& tree, const std::string& path, size_t entry, const Stock& stock,
                    const StockOptions& options) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd) return false;
@@ -41,6 +41,7 @@ bool ContentIsGood(const Tree& tree, const std::string& path, size_t entry,
     const PiecePlace place = tree.Locate(piece);
     const auto bytes = ReadAt(fd.get(), place.offset, place.size, path);
     if (!bytes.ok() || !Matches(tree, piece, *bytes)) return false;
+    if (options.progress) options.progress(stock.bytes);
   }
   return true;
 }
@@ -96,7 +97,7 @@ absl::Status LookAtVersion(const Tree& tree, TreeFiles& files, const StockOption
     std::string fault = files.LookAt(i);
     const bool file = entry.kind() == v1::TREE_KIND_FILE;
     if (file && fault.empty() && options.verify &&
-        !ContentIsGood(tree, files.VersionPath(i), i, options)) {
+        !ContentIsGood(tree, files.VersionPath(i), i, stock, options)) {
       fault = "other content";
     }
     if (!fault.empty()) stock.damaged.push_back(entry.path() + ": " + fault);

@@ -27,7 +27,7 @@ struct StockOptions {
   // Folders, newest first; their manifests lie beside them.
   std::vector<std::string> other_versions{};
   const std::atomic<bool>* stop = nullptr;
-  std::function<void(uint64_t)> progress{};  // bytes that are here by now
+  std::function<void(uint64_t)> progress{};  // bytes that are here by now; often
 };
 
 // First the version's own files: those that are good are marked so. Nothing is written.

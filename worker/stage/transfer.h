@@ -5,6 +5,7 @@
 #include <absl/synchronization/mutex.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -31,7 +32,9 @@ class Transfer {
  public:
   // `report` may be called on any thread, also at once; it must not block for long.
   using Reporter = std::function<void(v1::StageReport)>;
-  Transfer(std::string state_dir, Reporter report);
+  // A disk that takes longer than `disk_patience` for one step ends the transfer.
+  Transfer(std::string state_dir, Reporter report,
+           std::chrono::milliseconds disk_patience = std::chrono::minutes(10));
   // Stops and waits for everything.
   ~Transfer();
 
@@ -40,9 +43,18 @@ class Transfer {
 
  private:
   void Begin(const v1::StageBegin& begin);
+  // Whether the order that began it makes sense.
+  absl::Status CheckOrder() const;
   void Listen();
   void Run();
   absl::Status RunSteps();
+  // The first one counts. Any thread.
+  void End(const absl::Status& status);
+  // The running thread waits for the disk from now on, or for something else.
+  void Working();
+  void Waiting();
+  void CheckDisk();
+  absl::Status RunFetcher();
   absl::Status PruneOnly();
   absl::Status LearnManifest();
   absl::Status TakeStock();
@@ -61,6 +73,7 @@ class Transfer {
 
   const std::string state_dir_;
   const Reporter report_;
+  const std::chrono::milliseconds disk_patience_;
   uint64_t id_ = 0;
   v1::StageBegin begin_;
   std::optional<Layout> layout_;
@@ -71,6 +84,7 @@ class Transfer {
   std::thread thread_;
   std::thread ticker_;
   std::atomic<bool> stop_{false};
+  std::atomic<std::chrono::steady_clock::rep> working_since_{0};  // 0: it waits for no disk
   std::atomic<uint64_t> tree_bytes_{0};
   std::atomic<uint64_t> bytes_had_{0};
   std::atomic<uint64_t> bytes_fetched_{0};

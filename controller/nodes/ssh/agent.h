@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/unique_fd.h"
-#include "controller/nodes/ssh/limits.h"
+#include "controller/nodes/limits.h"
 
 // The user's ssh agent, by its protocol (draft-miller-ssh-agent).
 

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "common/unique_fd.h"
+#include "controller/nodes/limits.h"
 #include "controller/nodes/ssh/agent.h"
-#include "controller/nodes/ssh/limits.h"
 
 namespace muster::nodes::ssh {
 

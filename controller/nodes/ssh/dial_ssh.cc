@@ -14,7 +14,7 @@
 #include "controller/nodes/ssh/handshake.h"
 #include "controller/nodes/ssh/login.h"
 #include "controller/nodes/ssh/system_source.h"
-#include "controller/nodes/ssh/tcp.h"
+#include "controller/nodes/tcp.h"
 
 namespace muster::nodes::ssh {
 namespace {
@@ -93,11 +93,28 @@ class Try {
     return *std::move(session);
   }
 
+  static int FamilyOf(AddressFamily family) {
+    if (family == AddressFamily::kInet) return AF_INET;
+    return family == AddressFamily::kInet6 ? AF_INET6 : AF_UNSPEC;
+  }
+
+  static absl::Status WithFix(const absl::Status& status) {
+    const std::string message(status.message());
+    if (absl::IsFailedPrecondition(status)) {
+      return absl::FailedPreconditionError(
+          message +
+          "; correct the name, or give the host an entry in DNS, /etc/hosts or as HostName in "
+          "your ssh configuration");
+    }
+    if (!message.ends_with("connection refused")) return status;
+    return absl::Status(status.code(), message + "; does sshd run there?");
+  }
+
   static absl::StatusOr<Stream> Begin(const Target& target, const Limits& limits) {
     if (target.proxy_command.empty()) {
-      MUSTER_ASSIGN_OR_RETURN(UniqueFd fd,
-                              ConnectTcp(target.host, target.port, target.family, limits));
-      return Stream{.fd = std::move(fd), .carrier = nullptr};
+      auto fd = ConnectTcp(target.host, target.port, FamilyOf(target.family), limits);
+      if (!fd.ok()) return WithFix(fd.status());
+      return Stream{.fd = *std::move(fd), .carrier = nullptr};
     }
     MUSTER_ASSIGN_OR_RETURN(
         StartedProcess program,

@@ -42,15 +42,21 @@ std::string BlobOf(ssh_key key) {
   return blob;
 }
 
+// libssh would wait for whoever writes to a pipe.
+bool IsPlainFile(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
 std::string PublicBlob(const std::string& path) {
-  ssh_key key = nullptr;
   // Beside it, or in the part of it that is not encrypted.
-  if (ssh_pki_import_pubkey_file((path + ".pub").c_str(), &key) != SSH_OK &&
-      ssh_pki_import_pubkey_file(path.c_str(), &key) != SSH_OK) {
-    return "";
+  for (const std::string& file : {path + ".pub", path}) {
+    ssh_key key = nullptr;
+    if (!IsPlainFile(file) || ssh_pki_import_pubkey_file(file.c_str(), &key) != SSH_OK) continue;
+    const KeyPtr owner(key);
+    return BlobOf(key);
   }
-  const KeyPtr owner(key);
-  return BlobOf(key);
+  return "";
 }
 
 bool IsHardwareType(const std::string& type) {
@@ -85,6 +91,8 @@ FileKey LoadFile(const std::string& path) {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) {
     if (errno != ENOENT) file.problem = strerror(errno);
+  } else if (!S_ISREG(info.st_mode)) {
+    file.problem = "is no plain file";
   } else if (info.st_uid == getuid() && (info.st_mode & 077) != 0) {
     file.problem = "can be read by others, so ssh does not take it: chmod 600 " + path;
   } else if (access(path.c_str(), R_OK) != 0) {

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <string_view>
 
 #include "common/status.h"
 #include "common/unique_fd.h"
@@ -21,6 +22,27 @@ bool EndsWithNewline(int fd) {
   char last = '\n';
   const off_t size = lseek(fd, 0, SEEK_END);
   return size <= 0 || pread(fd, &last, 1, size - 1) != 1 || last == '\n';
+}
+
+// All of it or nothing: half a key at the end would be taken for another one by whoever reads it.
+absl::Status WriteWhole(int fd, std::string_view bytes, const std::string& path) {
+  size_t written = 0;
+  while (written < bytes.size()) {
+    const ssize_t n = write(fd, bytes.data() + written, bytes.size() - written);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) break;
+    written += static_cast<size_t>(n);
+  }
+  if (written == bytes.size()) return absl::OkStatus();
+  absl::Status failed = PosixError("add a host key to " + path);
+  const off_t end = lseek(fd, 0, SEEK_CUR);  // of what was appended
+  struct stat info;
+  // Unless another program has appended meanwhile.
+  if (written > 0 && fstat(fd, &info) == 0 && info.st_size == end &&
+      ftruncate(fd, end - static_cast<off_t>(written)) != 0) {
+    return Annotate(failed, "half a line stays");
+  }
+  return failed;
 }
 
 }  // namespace
@@ -56,10 +78,7 @@ absl::Status AppendKnownHosts(const std::string& path, const std::string& line) 
   const UniqueFd fd(open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
   if (!fd) return PosixError("add a host key to " + path);
   const std::string bytes = (EndsWithNewline(fd.get()) ? "" : "\n") + line;
-  if (write(fd.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
-    return PosixError("add a host key to " + path);
-  }
-  return absl::OkStatus();
+  return WriteWhole(fd.get(), bytes, path);
 }
 
 }  // namespace muster::nodes::ssh

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "controller/nodes/ssh/limits.h"
+#include "controller/nodes/limits.h"
 
 // libssh's objects with owners, and its non-blocking calls with limits. An ssh session, with its
 // channels, belongs to one thread at a time; it may move from one to another between calls.

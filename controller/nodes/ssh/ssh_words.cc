@@ -1,5 +1,7 @@
 #include "controller/nodes/ssh/ssh_words.h"
 
+#include <absl/strings/str_cat.h>
+
 #include <string_view>
 
 #include "common/status.h"
@@ -14,6 +16,16 @@ absl::Status CheckPath(char option, const std::string& path) {
                                     "of its own");
 }
 
+// As one word of a configuration.
+std::string Quoted(const std::string& word) {
+  std::string out = "\"";
+  for (const char c : word) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
 absl::Status Apply(char option, const std::string& value, ConfigRequest& request) {
   switch (option) {
     case 'F':
@@ -22,7 +34,7 @@ absl::Status Apply(char option, const std::string& value, ConfigRequest& request
       return absl::OkStatus();
     case 'i':
       MUSTER_RETURN_IF_ERROR(CheckPath(option, value));
-      request.options.push_back("IdentityFile=\"" + value + "\"");
+      request.options.push_back("IdentityFile=" + Quoted(value));
       return absl::OkStatus();
     case 'o':
       request.options.push_back(value);
@@ -45,9 +57,9 @@ absl::Status Apply(char option, const std::string& value, ConfigRequest& request
       return absl::OkStatus();
     default:
       return absl::InvalidArgumentError(
-          std::string{'-', option} +
-          " is not known (known: -F -o -i -J -l -p); for all options of your ssh use transport "
-          "openssh");
+          absl::StrCat("-", std::string(1, option),
+                       " is not known (known: -F -o -i -J -l -p); for all options of your ssh use "
+                       "transport openssh"));
   }
 }
 

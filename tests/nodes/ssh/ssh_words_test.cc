@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/nodes/ssh/memory_source.h"
+
 namespace muster::nodes::ssh {
 namespace {
 
@@ -20,6 +22,19 @@ TEST(SshWordsTest, OptionsOfSsh) {
   EXPECT_THAT(request->options,
               testing::ElementsAre("Port=5", "IdentityFile=\"/k e\"", "ProxyJump=a,b@c:1"));
   EXPECT_TRUE(ParseSshWords({})->options.empty());
+}
+
+TEST(SshWordsTest, AnyPathOfAKeyArrivesAsItIs) {
+  for (const std::string path :
+       {"/k \"e\"", "/back\\slash", "/it's", "/#x = y", "/end\\", "/\\\""}) {
+    auto request = ParseSshWords({"-i", path});
+    ASSERT_TRUE(request.ok()) << request.status();
+    request->host = "h";
+    MemorySource source;
+    const auto config = ReadConfig(*request, source);
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_THAT(config->identity_files, testing::ElementsAre(path));
+  }
 }
 
 TEST(SshWordsTest, WhatIsWrong) {
