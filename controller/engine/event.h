@@ -96,6 +96,7 @@ struct StageReported {
 // A piece that SendPiece asked for has gone to the link.
 struct PieceSent {
   uint64_t id = 0;
+  std::string host;
   uint64_t bytes = 0;
 };
 struct StageBroken {

@@ -17,12 +17,26 @@ using stage::StageNode;
 using stage::StageRun;
 
 constexpr milliseconds kTick(250);
+// A worker says something every two seconds (stage.proto).
+constexpr milliseconds kSilence(60'000);
+// Of one host: read at a time, and waiting beyond. It may ask again for what is on its way whenever
+// it is given another source; the protocol allows 8 at a time.
+constexpr uint32_t kPiecesAtATime = 8;
+constexpr size_t kMostWanted = 256;
 
 bool IsNumeric(const std::string& address) {
   in_addr v4;
   in6_addr v6;
   return inet_pton(AF_INET, address.c_str(), &v4) == 1 ||
          inet_pton(AF_INET6, address.c_str(), &v6) == 1;
+}
+
+int64_t Nanoseconds(milliseconds time) {
+  return time.count() * 1'000'000;
+}
+
+std::string Seconds(milliseconds time) {
+  return absl::StrCat(static_cast<double>(time.count()) / 1000.0, " s");
 }
 
 StageRun* FindStaging(Context& c, uint64_t id) {
@@ -56,7 +70,8 @@ void SendBegin(Context& c, const StageRun& run, const StageNode& node) {
 
 void SendSources(Context& c, StageRun& run) {
   for (const size_t i : stage::AssignSources(run, c.now_ns())) {
-    const StageNode& node = run.nodes[i];
+    StageNode& node = run.nodes[i];
+    node.wanted.clear();  // of the source before
     v1::StageOrder order;
     v1::StageSource& source = *order.mutable_source();
     if (node.source >= 0) {
@@ -69,9 +84,35 @@ void SendSources(Context& c, StageRun& run) {
   }
 }
 
-void Fail(StageNode& node, const std::string& why) {
+// Given up: what it still says does not count any more, and it is told so if it can be.
+void Fail(Context& c, const StageRun& run, StageNode& node, const std::string& why) {
   node.status.set_state(v1::STAGE_STATE_FAILED);
   node.status.set_error(Printable(why));
+  node.wanted.clear();
+  v1::StageOrder end;
+  end.mutable_end();
+  if (node.up) SendOrder(c, run, node, std::move(end));
+}
+
+// Lets pieces be read that the node waits for, a few at a time, so that no host takes the reader
+// from the others.
+void ReadNext(Context& c, const StageRun& run, StageNode& node) {
+  while (node.under_way < kPiecesAtATime && !node.wanted.empty()) {
+    c.Do(SendPiece{run.id, node.host.host(), node.wanted.front()});
+    node.wanted.pop_front();
+    ++node.under_way;
+  }
+}
+
+void TakeWant(Context& c, const StageRun& run, StageNode& node, const v1::StageWant& want) {
+  if (node.wanted.size() + static_cast<size_t>(want.pieces_size()) > kMostWanted) {
+    Fail(c, run, node,
+         absl::StrCat("asked for more than ", kMostWanted,
+                      " pieces at a time: is its musterd of the same version?"));
+    return;
+  }
+  node.wanted.insert(node.wanted.end(), want.pieces().begin(), want.pieces().end());
+  ReadNext(c, run, node);
 }
 
 v1::StageResponse Snapshot(const Context& c, const StageRun& run, bool last) {
@@ -144,6 +185,7 @@ void OnStageRequested(Context& c, const StageRequested& event) {
     node.status.set_state(v1::STAGE_STATE_CONNECTING);
     c.Dial(node.host, run.request.default_transport());
     node.up = c.IsUp(node.host.host());
+    node.heard_ns = c.now_ns();
     if (node.up) SendBegin(c, run, node);
   }
   c.Do(StartTimer{{run.id, TimerKind::kStage, ""}, kTick});
@@ -157,13 +199,15 @@ void OnStageReported(Context& c, const StageReported& event) {
     if (node == nullptr) return;
     const auto index = static_cast<size_t>(node - run.nodes.data());
     const v1::StageReport& report = event.report;
+    if (node->failed()) return;  // given up meanwhile
+    node->heard_ns = c.now_ns();
     if (report.has_listening()) {
       node->ready = true;
       node->port = report.listening().port();
       // What it was told before may have been lost with the link.
       node->source = stage::kNoSource;
     } else if (report.has_want()) {
-      for (const uint32_t piece : report.want().pieces()) c.Do(SendPiece{id, event.host, piece});
+      TakeWant(c, run, *node, report.want());
     } else if (report.has_lost()) {
       // The controller has no index: pieces that came from it did not fit, and it is asked anew.
       if (node->source == stage::kController ||
@@ -182,6 +226,10 @@ void OnPieceSent(Context& c, const PieceSent& event) {
   StageRun* const run = FindStaging(c, event.id);
   if (run == nullptr) return;
   run->bytes_sent += event.bytes;
+  StageNode* const node = FindNode(*run, event.host);
+  if (node == nullptr) return;
+  if (node->under_way > 0) --node->under_way;
+  ReadNext(c, *run, *node);
 }
 
 void OnStageBroken(Context& c, const StageBroken& event) {
@@ -193,15 +241,23 @@ void OnStageTick(Context& c, uint64_t id) {
   StageRun* const run = FindStaging(c, id);
   if (run == nullptr) return;
   for (StageNode& node : run->nodes) {
+    if (node.ended()) continue;
+    if (node.up) {
+      if (c.now_ns() - node.heard_ns >= Nanoseconds(kSilence)) {
+        Fail(c, *run, node,
+             absl::StrCat("its staging process has said nothing for ", Seconds(kSilence),
+                          ": is it stopped?"));
+      }
+      continue;
+    }
     const bool was_there = node.status.state() != v1::STAGE_STATE_CONNECTING;
     const milliseconds limit = was_there ? c.state().limits.prepare : c.state().limits.connect;
-    if (node.up || node.ended() || c.now_ns() - node.down_since_ns < limit.count() * 1'000'000)
-      continue;
+    if (c.now_ns() - node.down_since_ns < Nanoseconds(limit)) continue;
     const auto link = c.state().links.find(node.host.host());
     const std::string error = link == c.state().links.end() ? "" : link->second.error;
-    Fail(node, absl::StrCat(was_there ? "its link was broken for " : "did not say hello within ",
-                            limit.count() / 1000.0, " s",
-                            error.empty() ? "" : absl::StrCat(" (", error, ")")));
+    Fail(c, *run, node,
+         absl::StrCat(was_there ? "its link was broken for " : "did not say hello within ",
+                      Seconds(limit), error.empty() ? "" : absl::StrCat(" (", error, ")")));
   }
   stage::ReplanSlow(*run, c.now_ns());
   c.Do(StageNews{id, Snapshot(c, *run, false), absl::OkStatus()});
@@ -214,6 +270,8 @@ void OnLinkUpInStaging(Context& c, const std::string& host) {
     StageNode* const node = FindNode(run, host);
     if (node == nullptr || node->failed()) continue;
     node->up = true;
+    node->heard_ns = c.now_ns();
+    node->wanted.clear();  // of the connection before: it asks again
     SendBegin(c, run, *node);
   }
 }
@@ -227,7 +285,7 @@ void OnLinkLostInStaging(Context& c, const std::string& host, const absl::Status
     // Its worker may be gone: nobody is sent there. Who fetches from it goes on if it lives.
     node->ready = false;
     if (!IsHopeless(why)) continue;
-    Fail(*node, std::string(why.message()));
+    Fail(c, run, *node, std::string(why.message()));
     changed.push_back(id);
   }
   for (const uint64_t id : changed) Continue(c, *FindStaging(c, id));

@@ -140,7 +140,7 @@ class Stagings::Staging : public std::enable_shared_from_this<Staging> {
     hooks_.post([send = hooks_.send, handle = hooks_.handle, id = id_, host, size,
                  message = std::move(message)] {
       send(host, message);
-      handle(engine::PieceSent{id, size});
+      handle(engine::PieceSent{id, host, size});
     });
   }
 

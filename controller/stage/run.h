@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,11 +23,14 @@ struct StageNode {
   bool ready = false;         // it has answered StageBegin on this connection
   uint32_t port = 0;          // of its listener; 0: it has none
   v1::StageStatus status;
-  int source = kNoSource;   // index of a node, or kController
-  std::set<int> banned;     // nodes from which it could not fetch
-  bool slow = false;        // feeds nobody until it has all
-  int64_t moved_ns = 0;     // when its source was chosen
-  int64_t progress_ns = 0;  // when it last had a piece more
+  int source = kNoSource;       // index of a node, or kController
+  std::set<int> banned;         // nodes from which it could not fetch
+  bool slow = false;            // feeds nobody until it has all
+  int64_t moved_ns = 0;         // when its source was chosen
+  int64_t progress_ns = 0;      // when it last had a piece more
+  int64_t heard_ns = 0;         // when it last said anything on this connection
+  std::deque<uint32_t> wanted;  // pieces of the controller that wait for their turn
+  uint32_t under_way = 0;       // pieces that are being read for it
 
   bool done() const { return status.state() == v1::STAGE_STATE_DONE; }
   bool failed() const { return status.state() == v1::STAGE_STATE_FAILED; }

@@ -54,6 +54,12 @@ class StageFlow : public ::testing::Test {
     event.report.mutable_status()->set_pieces(pieces);
     Tell(event);
   }
+  void Want(const std::string& host, uint32_t count) {
+    StageReported event{host, {}};
+    event.report.set_transfer(77);
+    for (uint32_t i = 0; i < count; ++i) event.report.mutable_want()->add_pieces(i);
+    Tell(event);
+  }
   void Tick(int64_t after_ns) {
     now_ns_ += after_ns;
     Tell(TimerFired{{kId, TimerKind::kStage, ""}});
@@ -102,7 +108,7 @@ TEST_F(StageFlow, FromTheRequestToTheEnd) {
   want.report.mutable_want()->add_pieces(4);
   Tell(want);
   EXPECT_EQ(pieces_, std::vector<uint32_t>{4});
-  Tell(PieceSent{kId, 1234});
+  Tell(PieceSent{kId, "n1", 1234});
   for (const char* host : {"n1", "n2", "n3"}) Status(host, v1::STAGE_STATE_DONE, 100);
   ASSERT_FALSE(news_.empty());
   EXPECT_TRUE(news_.back().response.last());
@@ -177,6 +183,67 @@ TEST_F(StageFlow, AHostThatRefusedAPieceOfTheControllersIsToldToAskAgain) {
   lost.report.mutable_lost()->set_error("it sent a piece that nobody asked for");
   Tell(lost);
   EXPECT_EQ(SourceOf("n1"), 0);
+}
+
+TEST_F(StageFlow, AHostThatFallsSilentIsGivenUpAndWhatItSaysLaterDoesNotCount) {
+  Request({"n1", "n2"});
+  for (const char* host : {"n1", "n2"}) Up(host);
+  Listening("n1", 11);
+  Listening("n2", 12);
+  for (int i = 0; i < 5; ++i) {
+    Tick(13 * kSecond);
+    Status("n2", v1::STAGE_STATE_FETCHING, 1);  // no news, but it lives
+  }
+  EXPECT_FALSE(news_.back().response.last());
+  const auto& silent = news_.back().response.hosts(0).status();
+  EXPECT_EQ(silent.state(), v1::STAGE_STATE_FAILED);
+  EXPECT_EQ(silent.error(), "its staging process has said nothing for 60 s: is it stopped?");
+  EXPECT_EQ(news_.back().response.hosts(1).status().state(), v1::STAGE_STATE_FETCHING);
+  EXPECT_TRUE(std::any_of(orders_.begin(), orders_.end(), [](const auto& order) {
+    return order.first == "n1" && order.second.has_end();
+  }));
+  // It comes back after all: it stays failed, and nobody is sent to it.
+  Status("n1", v1::STAGE_STATE_DONE, 100);
+  Listening("n1", 11);
+  Status("n2", v1::STAGE_STATE_DONE, 100);
+  ASSERT_TRUE(news_.back().response.last());
+  EXPECT_EQ(news_.back().response.hosts(0).status().state(), v1::STAGE_STATE_FAILED);
+}
+
+TEST_F(StageFlow, AHostIsSentEightPiecesAtATimeAndMoreWaitForTheirTurn) {
+  Request({"n1", "n2"});
+  for (const char* host : {"n1", "n2"}) Up(host);
+  Listening("n1", 11);
+  Listening("n2", 12);
+  Want("n1", 20);
+  EXPECT_EQ(pieces_.size(), 8u);
+  Want("n2", 3);
+  EXPECT_EQ(pieces_.size(), 11u);  // the other one is not behind them
+  for (int sent = 1; sent <= 20; ++sent) {
+    Tell(PieceSent{kId, "n1", 1});
+    EXPECT_EQ(pieces_.size(), 3u + std::min(8 + sent, 20));
+  }
+  // After a new connection it asks again, and what waited is forgotten.
+  Want("n1", 20);
+  Tell(LinkLost{"n1", absl::UnavailableError("gone")});
+  Up("n1");
+  const size_t before = pieces_.size();
+  for (int sent = 0; sent < 8; ++sent) Tell(PieceSent{kId, "n1", 1});
+  EXPECT_EQ(pieces_.size(), before);
+}
+
+TEST_F(StageFlow, AHostThatAsksWithoutEndFailsAlone) {
+  Request({"n1", "n2"});
+  for (const char* host : {"n1", "n2"}) Up(host);
+  Listening("n1", 11);
+  Listening("n2", 12);
+  for (int i = 0; i < 4; ++i) Want("n1", 100);
+  EXPECT_EQ(pieces_.size(), 8u);
+  Status("n2", v1::STAGE_STATE_DONE, 100);
+  ASSERT_TRUE(news_.back().response.last());
+  EXPECT_THAT(news_.back().response.hosts(0).status().error(),
+              HasSubstr("asked for more than 256 pieces at a time"));
+  EXPECT_EQ(news_.back().response.hosts(1).status().state(), v1::STAGE_STATE_DONE);
 }
 
 TEST_F(StageFlow, AClientThatLeavesEndsItEverywhere) {
