@@ -24,7 +24,7 @@ std::string Refusal(const std::function<void(TrainConfig&)>& set) {
   config.micro_batch_size = 1;
   set(config);
   try {
-    MakeDeviceEngine(config, device::MakeHostOps(), nullptr, {});
+    MakeDeviceEngine(config, device::MakeHostOps(), parallel::SingleRankGroups(), {});
   } catch (const ConfigError& error) {
     return error.what();
   }

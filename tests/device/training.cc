@@ -79,7 +79,7 @@ config::ModelConfig SmallModel(const TrainingCase& of) {
 }
 
 Trace TrainReference(const config::ModelConfig& config) {
-  model::Llama llama(config, nullptr);
+  model::Llama llama(config);
   optim::AdamW adam(&llama.parameters(), kAdam);
   Trace trace;
   for (int step = 0; step < kSteps; ++step) {

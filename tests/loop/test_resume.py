@@ -22,6 +22,9 @@ CASES = {
     "fp8-delayed": (h.FP8_DELAYED, 1),
     "fp8-delayed-dp2": (h.FP8_DELAYED, 2),
     "fp8-tensorwise": ({"fp8_format": "hybrid", "fp8_recipe": "tensorwise"}, 1),
+    "fp8-delayed-tp2-pp2": ({"tensor_model_parallel_size": 2, "pipeline_model_parallel_size": 2, "sequence_parallel": True,
+                             **h.FP8_DELAYED}, 4),
+    "dp2-distributed": ({"use_distributed_optimizer": True, "bf16": True}, 2),
     "dp4": ({"calculate_per_token_loss": True}, 4),
 }
 

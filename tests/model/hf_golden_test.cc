@@ -122,7 +122,7 @@ TEST(HfRoundTripTest, ExportGivesTheLoadedWeights) {
 TEST(HfRoundTripTest, PaddingRowsAreKeptOnLoadAndCutOnExport) {
   config::ModelConfig config = testing::TinyConfig(DType::kFp32);
   config.padded_vocab_size = 640;
-  const auto untouched = std::make_unique<model::Llama>(config, nullptr);
+  const auto untouched = std::make_unique<model::Llama>(config);
   const auto llama = testing::LoadTinyLlama(config);
   const auto padding = [](model::Llama& m) {
     return m.parameters().back().value.narrow(0, 512, 128);
@@ -138,7 +138,7 @@ TEST(HfLoadTest, OtherPrecisionsAreConvertedAndQuantisedWeightsRefused) {
   const config::ModelConfig config = testing::TinyConfig(DType::kFp32);
   const checkpoint::SafetensorsReader golden(GoldenPath("hf/model.safetensors"));
   const auto load_as = [&](at::ScalarType dtype) {
-    auto llama = std::make_unique<model::Llama>(config, nullptr);
+    auto llama = std::make_unique<model::Llama>(config);
     model::LoadHfWeights(
         config, [&](const std::string& name) { return golden.Load(name).to(dtype); },
         llama->parameters());

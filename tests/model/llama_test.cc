@@ -59,9 +59,9 @@ class LouderPeer : public parallel::Communicator {
 
 TEST(LlamaTest, TiedHeadSumsBothGradients) {
   config::ModelConfig config = testing::TinyConfig(DType::kFp64);
-  Llama untied(config, nullptr);
+  Llama untied(config);
   config.untie_embeddings_and_output_weights = false;
-  Llama tied(config, nullptr);
+  Llama tied(config);
   EXPECT_EQ(tied.parameters().size() + 1, untied.parameters().size());
   untied.parameters().back().value.copy_(untied.parameters().front().value);
   tied.ForwardBackward(Batch());
@@ -97,7 +97,7 @@ TEST(LlamaTest, GradientsMatchFiniteDifferencesForAnyShape) {
     config.untie_embeddings_and_output_weights = !shape.tied;
     config.apply_layernorm_1p = shape.layernorm_1p;
     config.init_method_std = 0.3;
-    Llama llama(config, nullptr);
+    Llama llama(config);
     data::Batch batch;
     batch.tokens_BS = at::randint(shape.vocab, {shape.batch, shape.positions}, at::kLong);
     batch.labels_BS = at::randint(shape.vocab, {shape.batch, shape.positions}, at::kLong);
@@ -132,8 +132,8 @@ TEST(LlamaTest, GradientsMatchFiniteDifferencesForAnyShape) {
 }
 
 TEST(LlamaTest, GradientsOfMicroBatchesAddUp) {
-  Llama parts(testing::TinyConfig(DType::kFp64), nullptr);
-  Llama whole(testing::TinyConfig(DType::kFp64), nullptr);
+  Llama parts(testing::TinyConfig(DType::kFp64));
+  Llama whole(testing::TinyConfig(DType::kFp64));
   for (int64_t row = 0; row < 4; ++row) parts.ForwardBackward(Batch(row, 1));
   whole.ForwardBackward(Batch(0, 4));
   EXPECT_LE(testing::RelativeError(parts.gradient_buffer(), whole.gradient_buffer()), 1e-13);
@@ -163,7 +163,7 @@ TEST(LlamaTest, EvaluationChangesNothingAndSeesNewWeights) {
     config::ModelConfig config = testing::TinyConfig(dtype);
     config.fp8.recipe = Fp8Recipe::kDelayed;
     config.fp8.amax_history_len = 4;
-    Llama llama(config, nullptr), undisturbed(config, nullptr);
+    Llama llama(config), undisturbed(config);
     llama.ForwardBackward(Batch(0));
     undisturbed.ForwardBackward(Batch(0));
     const auto state = CopyState(llama);
@@ -187,7 +187,7 @@ TEST(LlamaTest, WeightsAreQuantisedOncePerIteration) {
   config::ModelConfig config = testing::TinyConfig(DType::kFp32);
   config.fp8.recipe = Fp8Recipe::kDelayed;
   config.fp8.amax_history_len = 8;
-  Llama llama(config, nullptr);
+  Llama llama(config);
   const auto rolls = [&](int64_t slot) {
     const at::Tensor history = llama.fp8_state()[1].second.select(1, slot);
     return history.ne(0).sum().item<int64_t>();
@@ -206,7 +206,7 @@ TEST(LlamaTest, AmaxesAreReducedInOneCallForEachDirection) {
   config.fp8.recipe = Fp8Recipe::kDelayed;
   config.fp8.amax_history_len = 4;
   LouderPeer group;
-  Llama alone(config, nullptr), together(config, &group);
+  Llama alone(config), together(config, {.amax = &group});
   alone.ForwardBackward(Batch());
   together.ForwardBackward(Batch());
   EXPECT_EQ(group.sizes, (std::vector<int64_t>{16 * 3, 16 * 2}));
@@ -224,7 +224,7 @@ TEST(LlamaTest, StateRestoredThroughItsViewsContinuesTheRunBitForBit) {
   config::ModelConfig config = testing::TinyConfig(DType::kFp32);
   config.fp8.recipe = Fp8Recipe::kDelayed;
   config.fp8.amax_history_len = 4;
-  Llama first(config, nullptr), resumed(config, nullptr);
+  Llama first(config), resumed(config);
   first.ForwardBackward(Batch(0));
   const auto saved = CopyState(first);
   for (auto& [name, tensor] : resumed.fp8_state()) tensor.copy_(saved.at(name));
@@ -239,9 +239,9 @@ TEST(LlamaTest, StateRestoredThroughItsViewsContinuesTheRunBitForBit) {
 TEST(LlamaTest, InitialWeightsFollowTheSeedAndTheRecipe) {
   config::ModelConfig config = testing::TinyConfig(DType::kFp32);
   config.init_method_std = 0.02;
-  Llama llama(config, nullptr), again(config, nullptr);
+  Llama llama(config), again(config);
   config.seed = 4321;
-  Llama other(config, nullptr);
+  Llama other(config);
   const std::vector<ParameterSpec> specs = ParameterSpecs(config);
   for (size_t i = 0; i < specs.size(); ++i) {
     const at::Tensor& value = llama.parameters()[i].value;
@@ -268,7 +268,7 @@ TEST(LlamaTest, ImpossibleSizesAreNamed) {
   config::ModelConfig config = testing::TinyConfig(DType::kFp32);
   config.num_query_groups = 3;
   try {
-    Llama llama(config, nullptr);
+    Llama llama(config);
     FAIL();
   } catch (const std::invalid_argument& e) {
     EXPECT_STREQ(e.what(), "--num-attention-heads 8 is not a multiple of --num-query-groups 3");
@@ -276,14 +276,14 @@ TEST(LlamaTest, ImpossibleSizesAreNamed) {
 }
 
 TEST(LlamaTest, TokensOutsideTheVocabularyAreNamed) {
-  Llama llama(testing::TinyConfig(DType::kFp32), nullptr);
+  Llama llama(testing::TinyConfig(DType::kFp32));
   data::Batch batch = Batch();
   batch.tokens_BS = batch.tokens_BS.clone().fill_(512);
   EXPECT_THROW(llama.ForwardBackward(batch), std::out_of_range);
 }
 
 TEST(LlamaTest, Bf16GradientsReplaceTheBuffer) {
-  Llama llama(testing::TinyConfig(DType::kFp32), nullptr);
+  Llama llama(testing::TinyConfig(DType::kFp32));
   llama.UseBf16Gradients();
   EXPECT_EQ(llama.gradient_buffer().scalar_type(), at::kBFloat16);
   llama.ForwardBackward(Batch());

@@ -59,7 +59,7 @@ class PackingTest : public ::testing::Test {
 };
 
 TEST_F(PackingTest, PackedDocumentsTrainAsDocumentsApart) {
-  Llama apart(config_, nullptr), packed(config_, nullptr);
+  Llama apart(config_), packed(config_);
   double loss = 0;
   for (const data::Batch& document : documents_) {
     loss += apart.ForwardBackward(document).loss.item<double>();
@@ -72,7 +72,7 @@ TEST_F(PackingTest, PackedDocumentsTrainAsDocumentsApart) {
 }
 
 TEST_F(PackingTest, SegmentsAndPositionsEachMatter) {
-  Llama llama(config_, nullptr);
+  Llama llama(config_);
   const data::Batch packed = Packed();
   const double both = llama.Evaluate(packed).loss.item<double>();
   data::Batch segments_only = packed;
@@ -90,7 +90,7 @@ TEST_F(PackingTest, SegmentsAndPositionsEachMatter) {
 }
 
 TEST_F(PackingTest, PlainPositionsAndWholeRowsChangeNothing) {
-  Llama llama(config_, nullptr);
+  Llama llama(config_);
   data::Batch plain = Packed();
   plain.position_ids_BS = at::Tensor();
   plain.cu_seqlens.clear();

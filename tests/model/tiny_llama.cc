@@ -27,7 +27,7 @@ config::ModelConfig TinyConfig(config::DType dtype) {
 
 std::unique_ptr<model::Llama> LoadTinyLlama(const config::ModelConfig& config) {
   const checkpoint::SafetensorsReader weights(GoldenPath("hf/model.safetensors"));
-  auto llama = std::make_unique<model::Llama>(config, nullptr);
+  auto llama = std::make_unique<model::Llama>(config);
   model::LoadHfWeights(
       config, [&](const std::string& name) { return weights.View(name); }, llama->parameters());
   return llama;

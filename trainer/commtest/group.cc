@@ -41,7 +41,7 @@ std::unique_ptr<parallel::Communicator> ConnectControl(const Options& options,
   gloo.world_size = env.world_size;
   gloo.timeout = options.timeout;
   gloo.external_store = env.agent_hosts_store;
-  gloo.group_name = fmt::format("commtest_{}", env.restart_count);
+  gloo.run_name = fmt::format("commtest_{}", env.restart_count);
   gloo.interface = env.socket_interface;
   return parallel::ConnectGloo(gloo);
 }

@@ -50,7 +50,8 @@ std::string_view GroupTitle(Group group) {
 const std::vector<Flag>& FlagTable() {
   static const std::vector<Flag> table = [] {
     std::vector<Flag> all;
-    for (auto part : {ModelFlags(), TrainingFlags(), RunFlags(), NoEffectFlags()}) {
+    for (auto part :
+         {ModelFlags(), TrainingFlags(), ParallelFlags(), RunFlags(), NoEffectFlags()}) {
       std::move(part.begin(), part.end(), std::back_inserter(all));
     }
     return all;

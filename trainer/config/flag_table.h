@@ -64,6 +64,7 @@ std::string ValueText(const Flag& flag, const TrainConfig& config);
 // The parts of the table.
 std::vector<Flag> ModelFlags();
 std::vector<Flag> TrainingFlags();
+std::vector<Flag> ParallelFlags();
 std::vector<Flag> RunFlags();
 std::vector<Flag> NoEffectFlags();
 

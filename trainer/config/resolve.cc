@@ -35,6 +35,10 @@ void DeriveModel(CommandLine& line) {
   const int64_t multiple = c.make_vocab_size_divisible_by * c.tensor_model_parallel_size;
   m.padded_vocab_size = (c.vocab_size + multiple - 1) / multiple * multiple;
   m.seed = static_cast<uint64_t>(c.seed);
+  // As in Megatron: there is nothing to split the tokens over.
+  if (c.sequence_parallel && c.tensor_model_parallel_size == 1) {
+    Derive(line, "sequence-parallel", c.sequence_parallel, false);
+  }
 }
 
 void DerivePrecision(CommandLine& line) {
@@ -64,12 +68,15 @@ void DerivePrecision(CommandLine& line) {
 RunSizes DeriveSizes(int64_t world_size, CommandLine& line) {
   TrainConfig& c = line.config;
   RunSizes sizes;
-  sizes.data_parallel_size = world_size;
+  const int64_t data_parallel =
+      world_size /
+      (c.tensor_model_parallel_size * c.pipeline_model_parallel_size * c.context_parallel_size);
+  sizes.data_parallel_size = data_parallel;
   if (c.global_batch_size == 0) {
-    Derive(line, "global-batch-size", c.global_batch_size, c.micro_batch_size * world_size);
+    Derive(line, "global-batch-size", c.global_batch_size, c.micro_batch_size * data_parallel);
   }
-  CheckGlobalBatch(c.global_batch_size, c.micro_batch_size, world_size);
-  sizes.num_microbatches = c.global_batch_size / (c.micro_batch_size * world_size);
+  CheckGlobalBatch(c.global_batch_size, c.micro_batch_size, data_parallel);
+  sizes.num_microbatches = c.global_batch_size / (c.micro_batch_size * data_parallel);
   sizes.train_iters =
       c.train_samples ? *c.train_samples / c.global_batch_size : c.train_iters.value_or(0);
   CheckLength(c, sizes.train_iters);
@@ -131,6 +138,7 @@ RunSizes Resolve(int64_t world_size, CommandLine& line) {
   DerivePrecision(line);
   RunSizes sizes = DeriveSizes(world_size, line);
   CheckModel(line.config);
+  CheckLayout(line.config, sizes);
   CheckPrecision(line.config);
   CheckSchedule(line, sizes);
   CheckFiles(line.config);

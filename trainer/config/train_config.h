@@ -72,6 +72,7 @@ struct TrainConfig {
   std::string fp8_amax_compute_algo = "most_recent";
   int64_t fp8_margin = 0;
   bool fp8_param_gather = false;
+  bool tp_only_amax_red = false;
   std::string fp8_fast_accumulation = "forward";
 
   // Memory.
@@ -84,8 +85,16 @@ struct TrainConfig {
   // Parallelism.
   int64_t tensor_model_parallel_size = 1;
   int64_t pipeline_model_parallel_size = 1;
+  bool sequence_parallel = false;
   std::optional<int64_t> num_layers_per_virtual_pipeline_stage;
+  std::optional<int64_t> num_virtual_stages_per_pipeline_rank;
+  std::optional<int64_t> microbatch_group_size_per_virtual_pipeline_stage;
+  std::optional<int64_t> decoder_first_pipeline_num_layers;
+  std::optional<int64_t> decoder_last_pipeline_num_layers;
+  bool account_for_embedding_in_pipeline_split = false;
+  bool account_for_loss_in_pipeline_split = false;
   int64_t context_parallel_size = 1;
+  std::string cp_comm_type = "p2p";
   double distributed_timeout_minutes = 10;
   bool use_distributed_optimizer = false;
   bool overlap_grad_reduce = false;

@@ -2,17 +2,11 @@
 #include "trainer/config/flag_table.h"
 
 namespace muster::config {
-namespace {
-
-constexpr double kShortestTimeout = 0.01;  // 0 would mean no limit to c10d
-
-}  // namespace
 
 std::vector<Flag> TrainingFlags() {
   const Group run = Group::kTraining;
   const Group optim = Group::kOptimizer;
   const Group precision = Group::kPrecision;
-  const Group parallel = Group::kParallel;
   return {
       {"micro-batch-size", run, IntRef(FIELD(micro_batch_size)),
        "samples of one forward and backward on one rank", 1},
@@ -142,25 +136,10 @@ std::vector<Flag> TrainingFlags() {
        "cuda: products that sum in fewer bits: of the forward, also of input gradients, or all",
        {},
        {"none", "forward", "input", "all"}},
+      {"tp-only-amax-red", precision, BoolRef(FIELD(tp_only_amax_red)),
+       "amaxes are reduced over tensor- and context-parallel ranks, not over data-parallel ones"},
       {"fp8-param-gather", precision, BoolRef(FIELD(fp8_param_gather)),
        "FP8 weights are made once an iteration, which this trainer always does"},
-
-      {"tensor-model-parallel-size", parallel, IntRef(FIELD(tensor_model_parallel_size)),
-       "must be 1 in this version", 1},
-      {"pipeline-model-parallel-size", parallel, IntRef(FIELD(pipeline_model_parallel_size)),
-       "must be 1 in this version", 1},
-      {"num-layers-per-virtual-pipeline-stage", parallel,
-       OptionalIntRef(FIELD(num_layers_per_virtual_pipeline_stage)), "refused in this version", 1},
-      {"context-parallel-size", parallel, IntRef(FIELD(context_parallel_size)),
-       "must be 1 in this version", 1},
-      {"distributed-timeout-minutes", parallel, DoubleRef(FIELD(distributed_timeout_minutes)),
-       "how long a collective or the rendezvous may wait for a peer", kShortestTimeout},
-      {"use-distributed-optimizer", parallel, BoolRef(FIELD(use_distributed_optimizer)),
-       "accepted; the optimizer state is on every rank in this version"},
-      {"overlap-grad-reduce", parallel, BoolRef(FIELD(overlap_grad_reduce)),
-       "accepted; gradients are reduced in one call after the last micro-batch"},
-      {"overlap-param-gather", parallel, BoolRef(FIELD(overlap_param_gather)),
-       "accepted; needs --use-distributed-optimizer and --overlap-grad-reduce as in Megatron"},
   };
 }
 

@@ -23,14 +23,13 @@ void RequireZero(const char* flag, double value) {
   Require(value == 0, "--{} {}: must be 0, as Llama is trained without dropout", flag, value);
 }
 
-// "96 or 112": the multiples of `step` around `value`.
+}  // namespace
+
 std::string NearestMultiples(int64_t value, int64_t step) {
   const int64_t below = value / step * step;
   if (below == 0) return fmt::format("{}", step);
   return fmt::format("{} or {}", below, below + step);
 }
-
-}  // namespace
 
 void CheckDivides(const char* name, int64_t value, const char* by, int64_t divisor) {
   Require(value % divisor == 0, "--{} {} is not a multiple of --{} {}; nearest: {}", name, value,
@@ -116,35 +115,6 @@ void CheckGiven(const CommandLine& line) {
           "--lr-warmup-fraction excludes --lr-warmup-iters and --lr-warmup-samples");
   CheckDataPaths(line);
   CheckDataRules(c);
-}
-
-void CheckParallel(int64_t world_size, const TrainConfig& c) {
-  const int64_t model_parallel =
-      c.tensor_model_parallel_size * c.pipeline_model_parallel_size * c.context_parallel_size;
-  Require(world_size % model_parallel == 0,
-          "world size {} is not divisible by tensor {} * pipeline {} * context {} = {} ranks; "
-          "nearest: {}",
-          world_size, c.tensor_model_parallel_size, c.pipeline_model_parallel_size,
-          c.context_parallel_size, model_parallel, NearestMultiples(world_size, model_parallel));
-  const std::pair<const char*, int64_t> sizes[] = {
-      {"tensor", c.tensor_model_parallel_size},
-      {"pipeline", c.pipeline_model_parallel_size},
-  };
-  for (const auto& [kind, size] : sizes) {
-    Require(size == 1, "--{}-model-parallel-size {}: this version runs data parallel only; use 1",
-            kind, size);
-  }
-  Require(c.context_parallel_size == 1,
-          "--context-parallel-size {}: this version runs data parallel only; use 1",
-          c.context_parallel_size);
-  Require(!c.num_layers_per_virtual_pipeline_stage,
-          "--num-layers-per-virtual-pipeline-stage {}: this version runs data parallel only; leave "
-          "it out",
-          c.num_layers_per_virtual_pipeline_stage.value_or(0));
-  Require(!c.overlap_param_gather || c.use_distributed_optimizer,
-          "--overlap-param-gather needs --use-distributed-optimizer");
-  Require(!c.overlap_param_gather || c.overlap_grad_reduce,
-          "--overlap-param-gather needs --overlap-grad-reduce");
 }
 
 void CheckGlobalBatch(int64_t global_batch, int64_t micro_batch, int64_t data_parallel) {

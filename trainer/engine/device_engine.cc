@@ -71,14 +71,39 @@ device::Shape ShapeOf(const config::TrainConfig& config) {
   return shape;
 }
 
+// With Averaging::kMicroBatches every micro-batch counts alike: its gradient is divided by its own
+// tokens. The model adds gradients of SUMS to the buffer, so the buffer holds the mean so far times
+// the tokens of the latest micro-batch. Micro-batches of equal token counts, the usual case, cost
+// nothing.
+class MicroBatchMean {
+ public:
+  // `scale` multiplies all gradients.
+  explicit MicroBatchMean(std::function<void(double)> scale) : scale_gradients_(std::move(scale)) {}
+
+  // Before the backward of a micro-batch with this many tokens.
+  void Before(double tokens) {
+    const double next = std::max(tokens, 1.0);
+    if (scale_ != 0 && scale_ != next) scale_gradients_(next / scale_);
+    scale_ = next;
+  }
+  void Finish(int64_t micro_batches) {
+    scale_gradients_(1.0 / (scale_ * static_cast<double>(micro_batches)));
+  }
+
+ private:
+  std::function<void(double)> scale_gradients_;
+  double scale_ = 0;
+};
+
 class DeviceEngine : public Engine {
  public:
   DeviceEngine(const config::TrainConfig& config, std::unique_ptr<device::Ops> ops,
-               parallel::Communicator* amax_group, std::function<double()> joules)
+               const parallel::Groups& groups, std::function<double()> joules)
       : model_(std::move(ops), ShapeOf(config),
                {.bf16_moments = config.exp_avg_dtype == "bf16",
                 .bf16_gradients = config.grad_reduce_in_bf16},
-               amax_group),
+               groups.amax.get()),
+        groups_(groups),
         optimizer_(&model_, {.beta1 = config.adam_beta1,
                              .beta2 = config.adam_beta2,
                              .epsilon = config.adam_eps,
@@ -92,20 +117,30 @@ class DeviceEngine : public Engine {
   }
 
   void BeginIteration() override { model_.BeginIteration(); }
-  void ForwardBackward(const data::Batch& batch) override { model_.ForwardBackward(batch); }
+  void ForwardBackward(const MicroBatches& micro_batches, Averaging averaging) override {
+    MicroBatchMean mean([this](double factor) { optimizer_.ScaleGradients(factor); });
+    for (int64_t k = 0; k < micro_batches.count; ++k) {
+      const MicroBatch micro_batch = micro_batches.load(k);
+      if (averaging == Averaging::kMicroBatches) mean.Before(micro_batch.tokens);
+      model_.ForwardBackward(micro_batch.batch);
+    }
+    if (averaging == Averaging::kMicroBatches) {
+      mean.Finish(micro_batches.count * groups_.sizes.data);
+    }
+  }
   Sums TakeSums() override {
     const device::Model::Sums sums = model_.TakeSums();
     return {sums.loss, sums.tokens};
   }
-  Sums Evaluate(const data::Batch& batch) override {
+  Sums Evaluate(const MicroBatches& micro_batches) override {
     model_.BeginSums();
-    model_.Evaluate(batch);
+    for (int64_t k = 0; k < micro_batches.count; ++k) model_.Evaluate(micro_batches.load(k).batch);
     return TakeSums();
   }
 
-  void ScaleGradients(double factor) override { optimizer_.ScaleGradients(factor); }
   // Through the host: groups on a GPU's own links come with NCCL.
-  void AllReduceGradients(parallel::Communicator& group) override {
+  void ReduceGradients() override {
+    parallel::Communicator& group = *groups_.data_context;
     if (group.size() == 1) return;
     const auto& fp32 = model_.weights().gradients();
     const auto& bf16 = model_.weights().bf16_gradients();
@@ -171,6 +206,7 @@ class DeviceEngine : public Engine {
   }
 
   device::Model model_;
+  const parallel::Groups& groups_;
   device::Optimizer optimizer_;
   std::function<double()> joules_;
 };
@@ -179,10 +215,10 @@ class DeviceEngine : public Engine {
 
 std::unique_ptr<Engine> MakeDeviceEngine(const config::TrainConfig& config,
                                          std::unique_ptr<device::Ops> ops,
-                                         parallel::Communicator* amax_group,
+                                         const parallel::Groups& groups,
                                          std::function<double()> joules) {
   try {
-    return std::make_unique<DeviceEngine>(config, std::move(ops), amax_group, std::move(joules));
+    return std::make_unique<DeviceEngine>(config, std::move(ops), groups, std::move(joules));
   } catch (const std::invalid_argument& error) {
     throw ConfigError(error.what());
   }

@@ -11,7 +11,7 @@ namespace muster::engine {
 // The planned model of trainer/device on `ops`. `joules` as Engine::Joules.
 std::unique_ptr<Engine> MakeDeviceEngine(const config::TrainConfig& config,
                                          std::unique_ptr<device::Ops> ops,
-                                         parallel::Communicator* amax_group,
+                                         const parallel::Groups& groups,
                                          std::function<double()> joules);
 
 }  // namespace muster::engine

@@ -11,15 +11,15 @@ namespace muster::engine {
 
 std::unique_ptr<Engine> MakeEngine(const config::TrainConfig& config,
                                    [[maybe_unused]] int64_t local_rank,
-                                   parallel::Communicator* amax_group) {
-  if (config.device == "cpu") return MakeCpuEngine(config, amax_group);
+                                   const parallel::Groups& groups) {
+  if (config.device == "cpu") return MakeCpuEngine(config, groups);
 #ifdef MUSTER_HAS_CUDA
   device::CudaOptions options;
   options.ordinal = static_cast<int>(local_rank % device::GpuCount());
   options.deterministic = config.deterministic_mode;
   options.gemm_cache = config.gemm_tuning_cache;
   auto meter = std::make_shared<device::EnergyMeter>(options.ordinal);
-  return MakeDeviceEngine(config, device::MakeCudaOps(options), amax_group,
+  return MakeDeviceEngine(config, device::MakeCudaOps(options), groups,
                           [meter] { return meter->Joules().value_or(-1); });
 #else
   throw ConfigError("--device cuda: this muster-train was built without CUDA; use --device cpu");

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,7 +13,7 @@
 #include "trainer/data/batch.h"
 #include "trainer/model/parameter.h"
 #include "trainer/optim/adamw.h"
-#include "trainer/parallel/communicator.h"
+#include "trainer/parallel/groups.h"
 
 namespace muster::engine {
 
@@ -20,6 +21,25 @@ namespace muster::engine {
 struct Sums {
   double loss = 0;    // of the unmasked tokens' cross entropy
   double tokens = 0;  // unmasked
+};
+
+// A micro-batch; context-parallel ranks take their part of it.
+struct MicroBatch {
+  data::Batch batch;
+  double tokens = 0;  // unmasked
+};
+
+// The micro-batches that one data-parallel rank takes between two optimizer steps.
+struct MicroBatches {
+  int64_t count = 0;
+  // By number; may be called several times for one.
+  std::function<MicroBatch(int64_t number)> load;
+};
+
+// How the sums of token losses become the gradient's loss.
+enum class Averaging {
+  kTokens,        // sums here; divided by the tokens of all ranks later (Normalize)
+  kMicroBatches,  // the mean of the micro-batches' own means
 };
 
 // How much of the state is wanted on the host.
@@ -39,22 +59,22 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
+  // Of this rank, without those that another one of the model counts.
   virtual int64_t parameter_count() const = 0;
 
   // Gradients and sums become 0; weights may have changed since.
   virtual void BeginIteration() = 0;
-  // Forward and backward of the SUM of token losses; adds to gradients and sums. May return before
-  // the work is done.
-  virtual void ForwardBackward(const data::Batch& batch) = 0;
-  // Since BeginIteration. Waits for the work.
+  // Forward and backward; adds to gradients and sums. May return before the work is done. All ranks
+  // of a model make the call.
+  virtual void ForwardBackward(const MicroBatches& micro_batches, Averaging averaging) = 0;
+  // Since BeginIteration. Waits for the work. 0 but on the last stage of a pipeline.
   virtual Sums TakeSums() = 0;
-  // Forward only; nothing changes.
-  virtual Sums Evaluate(const data::Batch& batch) = 0;
+  // Forward only; nothing changes. Sums as TakeSums().
+  virtual Sums Evaluate(const MicroBatches& micro_batches) = 0;
 
-  virtual void ScaleGradients(double factor) = 0;
-  // Adds the gradients of all ranks of the group.
-  virtual void AllReduceGradients(parallel::Communicator& group) = 0;
-  // Divides the gradients by `tokens` (at least 1) and returns their L2 norm.
+  // Adds the gradients of all ranks that have the same parameters.
+  virtual void ReduceGradients() = 0;
+  // Divides the gradients by `tokens` (at least 1) and returns the L2 norm of the whole model's.
   virtual double Normalize(double tokens) = 0;
   // The first parameter with a gradient that is not finite; empty when there is none.
   virtual std::string NonFiniteGradient() = 0;
@@ -64,6 +84,9 @@ class Engine {
   // Optimizer steps taken.
   virtual int64_t step_count() const = 0;
   virtual void set_step_count(int64_t count) = 0;
+  // The ranks that have the same parameters each have a part of the optimizer's state, and make
+  // Fetch(kAll) and Store together.
+  virtual bool SharesOptimizerState() const { return false; }
   // `optimizer` and `fp8` stay empty for kWeights.
   virtual State Fetch(Contents contents) = 0;
   // `state` came from Fetch, its tensors changed in place. What it leaves out stays as it is.
@@ -73,13 +96,12 @@ class Engine {
   virtual double Joules() const { return -1; }
 };
 
-// On --device. `amax_group`, over which delayed FP8 scaling reduces, must outlive the engine; null:
-// this rank alone. `local_rank`: which of the machine's GPUs. Throws ConfigError for what the
-// device can't do.
+// On --device. `groups` outlive the engine. `local_rank`: which of the machine's GPUs. Throws
+// ConfigError for what the device can't do.
 std::unique_ptr<Engine> MakeEngine(const config::TrainConfig& config, int64_t local_rank,
-                                   parallel::Communicator* amax_group);
+                                   const parallel::Groups& groups);
 
 std::unique_ptr<Engine> MakeCpuEngine(const config::TrainConfig& config,
-                                      parallel::Communicator* amax_group);
+                                      const parallel::Groups& groups);
 
 }  // namespace muster::engine

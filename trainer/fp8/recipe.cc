@@ -34,6 +34,7 @@ Format FormatOf(config::Fp8Format format, Role role) {
 std::unique_ptr<Recipe> MakeRecipe(const config::Fp8Config& config,
                                    const std::vector<std::string>& linears,
                                    parallel::Communicator* amax_group) {
+  if (linears.empty()) return nullptr;
   switch (config.recipe) {
     case config::Fp8Recipe::kDelayed:
       return std::make_unique<DelayedRecipe>(config, linears, amax_group);

@@ -35,7 +35,8 @@ class Recipe {
   virtual std::vector<std::pair<std::string, at::Tensor>> State() = 0;
 };
 
-// Null for Fp8Recipe::kNone. `amax_group` (may be null: this rank alone) must outlive the recipe.
+// Null for Fp8Recipe::kNone and without linears. `amax_group` (may be null: this rank alone) must
+// outlive the recipe.
 std::unique_ptr<Recipe> MakeRecipe(const config::Fp8Config& config,
                                    const std::vector<std::string>& linears,
                                    parallel::Communicator* amax_group);

@@ -2,13 +2,14 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "trainer/kernels/attention.h"
 #include "trainer/kernels/rope.h"
 #include "trainer/layers/context.h"
 #include "trainer/layers/linear.h"
 
 namespace muster::layers {
 
-// Sizes of the attention and the angles of its positions; shared by all layers.
+// Sizes of this rank's part of the attention and the angles of its positions; shared by all layers.
 struct AttentionShape {
   int64_t groups;           // KV heads
   int64_t heads_per_group;  // query heads for each
@@ -36,6 +37,13 @@ class Attention {
     at::Tensor cos, sin;
   };
   Rotation RotationOf(const Context& ctx) const;
+  // Attention itself: alone, within segments, or over context-parallel ranks.
+  static kernels::AttentionResult Attend(const Context& ctx, const at::Tensor& q_BSHD,
+                                         const at::Tensor& k_BSGD, const at::Tensor& v_BSGD);
+  static kernels::AttentionGradient Attend(const Context& ctx, const at::Tensor& dout_BSHD,
+                                           const at::Tensor& q_BSHD, const at::Tensor& k_BSGD,
+                                           const at::Tensor& v_BSGD,
+                                           const kernels::AttentionResult& result);
 
   const AttentionShape& shape_;
   Linear qkv_;

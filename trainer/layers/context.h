@@ -8,15 +8,19 @@
 
 #include "trainer/fp8/gemm.h"
 #include "trainer/fp8/recipe.h"
+#include "trainer/layers/context_parallel.h"
+#include "trainer/layers/tensor_parallel.h"
 
 namespace muster::layers {
 
-// What the layers of one model share: constant while the model lives, but for the recipe's scales.
+// What the layers of one stage share: constant while it lives, but for the recipe's scales.
 struct Numerics {
   at::ScalarType compute;         // of activations and of the weights as the layers use them
   bool round_weights_to_bf16;     // weights pass through bf16 before use
   fp8::Recipe* recipe = nullptr;  // null: linears multiply in the compute type
   fp8::Gemm gemm;
+  TensorParallel tensor = {};
+  ContextParallel context = {};
 };
 
 // How a micro-batch's tokens stand to each other, where rows are not simply positions 0 .. S-1 that
@@ -40,6 +44,7 @@ class Context {
         packing_(std::move(packing)) {}
 
   const Numerics& numerics() const { return numerics_; }
+  const TensorParallel& tensor() const { return numerics_.tensor; }
   bool training() const { return training_; }
   int64_t batch() const { return batch_; }          // B
   int64_t positions() const { return positions_; }  // S; activations have T = B * S rows

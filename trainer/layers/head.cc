@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "trainer/layers/linear.h"
+#include "trainer/layers/loss.h"
 #include "trainer/tensor/dtype.h"
 
 namespace muster::layers {
@@ -21,10 +22,12 @@ at::Tensor Head::Logits(Context& ctx, const at::Tensor& x_TC) {
 }
 
 kernels::CrossEntropySum Head::Forward(Context& ctx, const at::Tensor& x_TC,
-                                       const at::Tensor& labels_BS, const at::Tensor& mask_BS) {
-  const int64_t tokens = x_TC.size(0);
+                                       const Targets& targets) {
+  const at::Tensor all_TC = ctx.tensor().Enter(x_TC);
+  const int64_t tokens = all_TC.size(0);
+  const at::Tensor labels_T = targets.labels_BS.view({-1}), mask_T = targets.mask_BS.view({-1});
   const at::Tensor weight_VC = weight_->Get(ctx);
-  const at::Tensor dx_TC = ctx.training() ? at::empty_like(x_TC) : at::Tensor();
+  const at::Tensor dx_TC = ctx.training() ? at::empty_like(all_TC) : at::Tensor();
   // One micro-batch's gradient is rounded once: whole in the main gradient's own type, or first
   // summed here.
   const at::Tensor dweight_VC =
@@ -34,16 +37,15 @@ kernels::CrossEntropySum Head::Forward(Context& ctx, const at::Tensor& x_TC,
   kernels::CrossEntropySum total;
   for (int64_t start = 0; start < tokens; start += kTokensAtATime) {
     const int64_t rows = std::min(kTokensAtATime, tokens - start);
-    const at::Tensor x = x_TC.narrow(0, start, rows);
-    const at::Tensor logits = Logits(ctx, x);
-    DispatchFloating(logits.scalar_type(), [&]<typename T>(std::type_identity<T>) {
-      const kernels::CrossEntropySum sum = kernels::CrossEntropy(
-          rows, logits.size(1), Data<T>(logits), Data<int64_t>(labels_BS) + start,
-          Data<float>(mask_BS) + start, ctx.training());
-      total.loss += sum.loss;
-      total.tokens += sum.tokens;
-    });
+    const at::Tensor x = all_TC.narrow(0, start, rows);
+    at::Tensor logits = Logits(ctx, x);
+    const kernels::CrossEntropySum sum =
+        CrossEntropy(ctx.tensor(), logits, labels_T.narrow(0, start, rows),
+                     mask_T.narrow(0, start, rows), ctx.training());
+    total.loss += sum.loss;
+    total.tokens += sum.tokens;
     if (!ctx.training()) continue;
+    if (targets.weight != 1) logits.mul_(targets.weight);
     at::Tensor dx = dx_TC.narrow(0, start, rows);
     at::mm_out(dx, logits, weight_VC);
     AddWeightGradient(logits, x, dweight_VC);

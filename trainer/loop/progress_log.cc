@@ -70,8 +70,9 @@ void ProgressLog::Print(int64_t iteration, int64_t consumed, const IterationResu
   log.global_batch_size = c.global_batch_size;
   log.lm_loss = loss_ / n;
   log.grad_norm = result.grad_norm;
-  if (c.log_all_ranks) {
-    PrintLine(RankLine(run_.env.rank, log, local_loss_ / n, consumed / run_.env.world_size));
+  if (c.log_all_ranks && run_.groups.IsLastStage()) {  // the others see no loss of their own
+    PrintLine(
+        RankLine(run_.env.rank, log, local_loss_ / n, consumed / run_.sizes.data_parallel_size));
   }
   if (run_.IsLastRank()) PrintLine(IterationLine(log));
   first_ = false;

@@ -10,7 +10,6 @@
 #include "trainer/data/streamed_source.h"
 #include "trainer/loop/tokenizer_identity.h"
 #include "trainer/parallel/gloo.h"
-#include "trainer/parallel/single_rank.h"
 #include "trainer/tokenizer/factory.h"
 
 namespace muster::loop {
@@ -80,9 +79,9 @@ data::DataReport MakeDataReport(const config::RankEnvironment& env) {
   return report;
 }
 
-std::unique_ptr<parallel::Communicator> Connect(const TrainConfig& config,
-                                                const config::RankEnvironment& env) {
-  if (env.world_size == 1) return std::make_unique<parallel::SingleRank>();
+parallel::Groups Connect(const TrainConfig& config, const config::RankEnvironment& env,
+                         int64_t data_parallel_size) {
+  if (env.world_size == 1) return parallel::SingleRankGroups();
   parallel::GlooOptions options;
   options.master_addr = env.master_addr;
   options.master_port = env.master_port;
@@ -91,9 +90,19 @@ std::unique_ptr<parallel::Communicator> Connect(const TrainConfig& config,
   options.timeout =
       std::chrono::milliseconds(static_cast<int64_t>(config.distributed_timeout_minutes * 60'000));
   options.external_store = env.agent_hosts_store;
-  options.group_name = fmt::format("attempt_{}", env.restart_count);
+  options.run_name = fmt::format("attempt_{}", env.restart_count);
   options.interface = env.socket_interface;
-  return parallel::ConnectGloo(options);
+  parallel::GlooWorld world(options);
+  const parallel::ParallelSizes sizes = {.tensor = config.tensor_model_parallel_size,
+                                         .context = config.context_parallel_size,
+                                         .data = data_parallel_size,
+                                         .pipeline = config.pipeline_model_parallel_size};
+  const auto connect = [&world](const std::string& name, const std::vector<int64_t>& ranks) {
+    return world.Connect(name, ranks);
+  };
+  return parallel::MakeGroups(
+      sizes, env.rank, connect,
+      config.tp_only_amax_red ? parallel::kTensorAmaxGroup : parallel::kAmaxGroup);
 }
 
 optim::LrDecayStyle ToStyle(const std::string& name) {
@@ -177,17 +186,17 @@ std::string DataOrderText(const TrainConfig& config) {
 
 void Prepare(Run& run) {
   const TrainConfig& c = run.config();
-  run.shard = {.micro_batch_size = c.micro_batch_size,
-               .dp_size = run.env.world_size,
-               .dp_rank = run.env.rank};
   MakeSchedules(run);
   // Connected first, so that a rank whose data is missing is noticed by the others at once.
-  run.data_parallel = Connect(c, run.env);
+  run.groups = Connect(c, run.env, run.sizes.data_parallel_size);
+  run.shard = {.micro_batch_size = c.micro_batch_size,
+               .dp_size = run.groups.sizes.data,
+               .dp_rank = run.groups.coordinate.data};
   run.data = data::BuildDatasets(MakeDataConfig(run));
   if (run.data.train == nullptr && run.sizes.train_iters > 0) {
     throw ConfigError(fmt::format("--split {}: nothing is left to train on", c.split));
   }
-  run.engine = engine::MakeEngine(c, run.env.local_rank, run.data_parallel.get());
+  run.engine = engine::MakeEngine(c, run.env.local_rank, run.groups);
 }
 
 }  // namespace muster::loop

@@ -13,7 +13,7 @@
 #include "trainer/engine/engine.h"
 #include "trainer/loop/events.h"
 #include "trainer/optim/lr_schedule.h"
-#include "trainer/parallel/communicator.h"
+#include "trainer/parallel/groups.h"
 
 namespace muster::loop {
 
@@ -25,7 +25,7 @@ struct Run {
   config::RankEnvironment env;
   std::chrono::steady_clock::time_point program_start;
 
-  std::unique_ptr<parallel::Communicator> data_parallel;  // all ranks in this version
+  parallel::Groups groups;
   std::unique_ptr<engine::Engine> engine;
   optim::LrSchedule lr;
   optim::LrSchedule decoupled_lr;

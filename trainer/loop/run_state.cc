@@ -13,6 +13,7 @@
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/config/error.h"
 #include "trainer/config/flag_table.h"
+#include "trainer/loop/whole_state.h"
 #include "trainer/model/hf_mapping.h"
 
 namespace muster::loop {
@@ -34,7 +35,7 @@ void OnFirstRank(Run& run, const char* what, const std::function<void()>& work) 
       failed.fill_(1);
     }
   }
-  run.data_parallel->Broadcast(failed, 0);
+  run.groups.world->Broadcast(failed, 0);
   if (error) std::rethrow_exception(error);
   if (failed.item<int64_t>() != 0) {
     throw CheckpointError(fmt::format("rank 0 could not {}; its record says why", what));
@@ -123,18 +124,9 @@ std::optional<checkpoint::Progress> ShareProgress(
     values[3] = p.consumed_valid_samples;
     values[4] = p.optimizer_step;
   }
-  run.data_parallel->Broadcast(message, 0);
+  run.groups.world->Broadcast(message, 0);
   if (values[0] == 0) return std::nullopt;
   return checkpoint::Progress{values[1], values[2], values[3], values[4]};
-}
-
-// FP8 state is made of views that are not contiguous, which a collective can't take.
-void ShareTensors(Run& run, const std::vector<NamedTensor>& tensors) {
-  for (const NamedTensor& named : tensors) {
-    const at::Tensor message = named.tensor.contiguous();
-    run.data_parallel->Broadcast(message, 0);
-    if (!message.is_same(named.tensor)) named.tensor.copy_(message);
-  }
 }
 
 bool ResumeFrom(Run& run, Start& start) {
@@ -156,14 +148,15 @@ bool ResumeFrom(Run& run, Start& start) {
   const auto progress = ShareProgress(run, search.found);
   if (!progress) return false;
 
-  engine::State state = run.engine->Fetch(engine::Contents::kAll);
-  std::vector<NamedTensor> tensors = WeightTensors(state);
+  engine::State state = FetchWhole(run, engine::Contents::kAll);
   const bool whole = !c.finetune;
-  if (whole && !c.no_load_optim) Append(tensors, OptimizerTensors(state));
-  if (whole) Append(tensors, Fp8Tensors(state));
+  if (!whole || c.no_load_optim) state.optimizer.clear();
+  if (!whole) state.fp8.clear();
+  std::vector<NamedTensor> tensors = WeightTensors(state);
+  Append(tensors, OptimizerTensors(state));
+  Append(tensors, Fp8Tensors(state));
   OnFirstRank(run, "load the checkpoint", [&] { checkpoint::LoadTensors(*search.found, tensors); });
-  ShareTensors(run, tensors);
-  run.engine->Store(state);
+  StoreWhole(run, state, engine::Contents::kAll);
   if (whole) start.progress = *progress;
   if (whole && !c.no_load_optim) run.engine->set_step_count(progress->optimizer_step);
   start.source =
@@ -172,7 +165,7 @@ bool ResumeFrom(Run& run, Start& start) {
 }
 
 void LoadHuggingFace(Run& run) {
-  engine::State state = run.engine->Fetch(engine::Contents::kWeights);
+  engine::State state = FetchWhole(run, engine::Contents::kWeights);
   OnFirstRank(run, "load the Hugging Face folder", [&] {
     const checkpoint::HfFolder folder(run.config().load_hf);
     if (run.config().model.untie_embeddings_and_output_weights &&
@@ -191,8 +184,7 @@ void LoadHuggingFace(Run& run) {
       throw CheckpointError(run.config().load_hf + ": " + error.what());
     }
   });
-  ShareTensors(run, WeightTensors(state));
-  run.engine->Store(state);
+  StoreWhole(run, state, engine::Contents::kWeights);
 }
 
 }  // namespace
@@ -220,8 +212,7 @@ std::string SaveState(Run& run, const checkpoint::Progress& progress) {
     if (run.line.Given(flag.name))
       index.arguments[std::string(flag.name)] = config::ValueText(flag, c);
   }
-  const engine::State state =
-      run.IsFirstRank() ? run.engine->Fetch(engine::Contents::kAll) : engine::State{};
+  const engine::State state = FetchWhole(run, engine::Contents::kAll);
   std::vector<NamedTensor> tensors = WeightTensors(state);
   if (!c.no_save_optim) Append(tensors, OptimizerTensors(state));
   Append(tensors, Fp8Tensors(state));
@@ -231,15 +222,15 @@ std::string SaveState(Run& run, const checkpoint::Progress& progress) {
 }
 
 void SaveHuggingFace(Run& run) {
-  OnFirstRank(run, "write the Hugging Face folder", [&run] {
+  const engine::State state = FetchWhole(run, engine::Contents::kWeights);
+  OnFirstRank(run, "write the Hugging Face folder", [&run, &state] {
     const TrainConfig& c = run.config();
     const bool bf16 = c.model.params_dtype == config::DType::kBf16;
     const bool fp64 = c.model.params_dtype == config::DType::kFp64;
     const char* const dtype = bf16 ? "bfloat16" : fp64 ? "float64" : "float32";
     std::vector<NamedTensor> tensors;
     for (auto& [name, tensor] :
-         model::ToHf(c.model, run.engine->Fetch(engine::Contents::kWeights).parameters,
-                     model::HfKind::kWeights, c.vocab_size)) {
+         model::ToHf(c.model, state.parameters, model::HfKind::kWeights, c.vocab_size)) {
       tensors.push_back({name, bf16 ? tensor.to(at::kBFloat16) : tensor});
     }
     checkpoint::WriteHfFolder(c.save_hf,

@@ -1,9 +1,11 @@
 #include "trainer/loop/train_loop.h"
 
+#include <ATen/ops/scalar_tensor.h>
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <optional>
+#include <utility>
 
 #include "trainer/loop/baselines.h"
 #include "trainer/loop/evaluate.h"
@@ -40,7 +42,7 @@ class Loop {
       Say(fmt::format(" wrote the weights to {}\n", run_.config().save_hf));
     }
     if (run_.config().report_baselines) ReportBaselines();
-    run_.data_parallel->Barrier();  // nobody leaves while another still needs it
+    run_.groups.world->Barrier();  // nobody leaves while another still needs it
     return ExitCode::kOk;
   }
 
@@ -52,18 +54,35 @@ class Loop {
     std::fflush(stdout);
   }
 
+  int64_t ParametersOfTheModel() {
+    const at::Tensor count = at::scalar_tensor(run_.engine->parameter_count(), at::kLong);
+    run_.groups.model->AllReduce(count, parallel::ReduceOp::kSum);
+    return count.item<int64_t>();
+  }
+
+  // "data parallel 4", with what else there is.
+  std::string Layout() const {
+    const parallel::ParallelSizes& sizes = run_.groups.sizes;
+    std::string text = fmt::format("data parallel {}", sizes.data);
+    for (const auto& [name, size] :
+         {std::pair{"tensor", sizes.tensor}, std::pair{"pipeline", sizes.pipeline},
+          std::pair{"context", sizes.context}}) {
+      if (size > 1) text += fmt::format(", {} parallel {}", name, size);
+    }
+    return text;
+  }
+
   void Announce(const Start& start) {
     progress_ = start.progress;
     saved_at_ = progress_.iteration;
-    const int64_t weights = run_.engine->parameter_count();
+    const int64_t weights = ParametersOfTheModel();
     for (const std::string& skipped : start.skipped) Say(" skipped checkpoint " + skipped + "\n");
-    Say(fmt::format(
-        " {} parameters, data parallel {}, {} micro-batches of {} | {} | from {} at iteration {}\n",
-        weights, run_.sizes.data_parallel_size, run_.sizes.num_microbatches,
-        run_.config().micro_batch_size,
-        run_.data.train == nullptr ? "no training data"
-                                   : fmt::format("{} training samples", run_.data.train->size()),
-        start.source, progress_.iteration));
+    Say(fmt::format(" {} parameters, {}, {} micro-batches of {} | {} | from {} at iteration {}\n",
+                    weights, Layout(), run_.sizes.num_microbatches, run_.config().micro_batch_size,
+                    run_.data.train == nullptr
+                        ? "no training data"
+                        : fmt::format("{} training samples", run_.data.train->size()),
+                    start.source, progress_.iteration));
     run_.events->Write("start", {{"world_size", run_.env.world_size},
                                  {"parameters", weights},
                                  {"iteration", progress_.iteration},
@@ -142,7 +161,7 @@ class Loop {
     run_.events->Write("exit", {{"iteration", progress_.iteration},
                                 {"reason", std::string(reason)},
                                 {"code", static_cast<int64_t>(code)}});
-    run_.data_parallel->Barrier();
+    run_.groups.world->Barrier();
     return code;
   }
 

@@ -10,47 +10,11 @@
 #include <fmt/format.h>
 
 #include "trainer/config/error.h"
-#include "trainer/data/batch_loader.h"
+#include "trainer/loop/micro_batches.h"
 #include "trainer/optim/gradients.h"
 
 namespace muster::loop {
 namespace {
-
-// Without --calculate-per-token-loss every micro-batch counts alike: its gradient is divided by its
-// own tokens. The model adds gradients of SUMS to the buffer, so the buffer holds the mean so far
-// times the tokens of the latest micro-batch. Micro-batches of equal token counts, the usual case,
-// cost nothing.
-class MicroBatchMean {
- public:
-  explicit MicroBatchMean(engine::Engine* engine) : engine_(engine) {}
-
-  // Before the backward of a micro-batch with this many tokens.
-  void Before(double tokens) {
-    const double next = std::max(tokens, 1.0);
-    if (scale_ != 0 && scale_ != next) engine_->ScaleGradients(next / scale_);
-    scale_ = next;
-  }
-  void Finish(int64_t micro_batches) {
-    engine_->ScaleGradients(1.0 / (scale_ * static_cast<double>(micro_batches)));
-  }
-
- private:
-  engine::Engine* engine_;
-  double scale_ = 0;
-};
-
-engine::Sums RunMicroBatches(Run& run, int64_t consumed) {
-  const bool per_token = run.config().calculate_per_token_loss;
-  MicroBatchMean mean(run.engine.get());
-  run.engine->BeginIteration();
-  for (int64_t k = 0; k < run.sizes.num_microbatches; ++k) {
-    const data::Batch batch = data::LoadMicroBatch(*run.data.train, run.shard, consumed, k);
-    if (!per_token) mean.Before(batch.loss_mask_BS.sum().item<double>());
-    run.engine->ForwardBackward(batch);
-  }
-  if (!per_token) mean.Finish(run.sizes.num_microbatches * run.sizes.data_parallel_size);
-  return run.engine->TakeSums();
-}
 
 // One small message for all that ranks must agree on.
 struct Agreed {
@@ -62,11 +26,11 @@ struct Agreed {
 Agreed Agree(Run& run, const engine::Sums& sums, const Votes& votes) {
   const at::Tensor message = at::empty({4}, at::kDouble);
   double* values = message.data_ptr<double>();
-  values[0] = sums.loss;
-  values[1] = sums.tokens;
+  values[0] = run.groups.CountsLoss() ? sums.loss : 0;
+  values[1] = run.groups.CountsLoss() ? sums.tokens : 0;
   values[2] = votes.terminate ? 1 : 0;
   values[3] = votes.overtime ? 1 : 0;
-  run.data_parallel->AllReduce(message, parallel::ReduceOp::kSum);
+  run.groups.world->AllReduce(message, parallel::ReduceOp::kSum);
   return {values[0], values[1], {values[2] > 0, values[3] > 0}};
 }
 
@@ -87,9 +51,13 @@ Agreed Agree(Run& run, const engine::Sums& sums, const Votes& votes) {
 
 IterationResult TrainIteration(Run& run, int64_t iteration, int64_t consumed, const Votes& mine) {
   const config::TrainConfig& config = run.config();
-  const engine::Sums sums = RunMicroBatches(run, consumed);
+  run.engine->BeginIteration();
+  run.engine->ForwardBackward(MicroBatchesOf(run, *run.data.train, consumed),
+                              config.calculate_per_token_loss ? engine::Averaging::kTokens
+                                                              : engine::Averaging::kMicroBatches);
+  const engine::Sums sums = run.engine->TakeSums();
   const Agreed agreed = Agree(run, sums, mine);
-  run.engine->AllReduceGradients(*run.data_parallel);
+  run.engine->ReduceGradients();
 
   IterationResult result;
   result.lm_loss = agreed.loss / std::max(agreed.tokens, 1.0);

@@ -37,7 +37,15 @@ void Validate(const config::ModelConfig& config) {
   Require(config.rotary_base > 0, "--rotary-base must be positive");
 }
 
+Chunk WholeModel(const config::ModelConfig& config) {
+  return {.first_layer = 0, .end_layer = config.num_layers};
+}
+
 std::vector<ParameterSpec> ParameterSpecs(const config::ModelConfig& config) {
+  return ParameterSpecs(config, WholeModel(config));
+}
+
+std::vector<ParameterSpec> ParameterSpecs(const config::ModelConfig& config, const Chunk& chunk) {
   const int64_t hidden = config.hidden_size, ffn = config.ffn_hidden_size;
   const int64_t attention = config.num_attention_heads * config.kv_channels;
   const int64_t qkv = attention + 2 * config.num_query_groups * config.kv_channels;
@@ -45,23 +53,36 @@ std::vector<ParameterSpec> ParameterSpecs(const config::ModelConfig& config) {
   const double output_std = std_dev / std::sqrt(2.0 * static_cast<double>(config.num_layers));
   const double gamma = config.apply_layernorm_1p ? 0.0 : 1.0;
 
+  constexpr Split kRows = {.dim = 0}, kColumns = {.dim = 1}, kRowsOfTwo = {.dim = 0, .blocks = 2};
+  const ParameterSpec embedding = {
+      kEmbeddingName, {config.padded_vocab_size, hidden}, std_dev, 0, true, kRows};
+
   std::vector<ParameterSpec> specs;
-  specs.push_back({kEmbeddingName, {config.padded_vocab_size, hidden}, std_dev, 0, true});
-  for (int64_t layer = 0; layer < config.num_layers; ++layer) {
+  if (chunk.embedding) specs.push_back(embedding);
+  for (int64_t layer = chunk.first_layer; layer < chunk.end_layer; ++layer) {
     const std::string prefix = LayerPrefix(layer);
     specs.push_back(
         {prefix + "self_attention.linear_qkv.layer_norm_weight", {hidden}, 0, gamma, false});
     specs.push_back(
-        {prefix + "self_attention.linear_qkv.weight", {qkv, hidden}, std_dev, 0, false});
-    specs.push_back(
-        {prefix + "self_attention.linear_proj.weight", {hidden, attention}, output_std, 0, false});
+        {prefix + "self_attention.linear_qkv.weight", {qkv, hidden}, std_dev, 0, false, kRows});
+    specs.push_back({prefix + "self_attention.linear_proj.weight",
+                     {hidden, attention},
+                     output_std,
+                     0,
+                     false,
+                     kColumns});
     specs.push_back({prefix + "mlp.linear_fc1.layer_norm_weight", {hidden}, 0, gamma, false});
-    specs.push_back({prefix + "mlp.linear_fc1.weight", {2 * ffn, hidden}, std_dev, 0, false});
-    specs.push_back({prefix + "mlp.linear_fc2.weight", {hidden, ffn}, output_std, 0, false});
+    specs.push_back(
+        {prefix + "mlp.linear_fc1.weight", {2 * ffn, hidden}, std_dev, 0, false, kRowsOfTwo});
+    specs.push_back(
+        {prefix + "mlp.linear_fc2.weight", {hidden, ffn}, output_std, 0, false, kColumns});
   }
+  if (!chunk.head) return specs;
   specs.push_back({kFinalNormName, {hidden}, 0, gamma, false});
   if (config.untie_embeddings_and_output_weights) {
-    specs.push_back({kHeadName, {config.padded_vocab_size, hidden}, std_dev, 0, true});
+    specs.push_back({kHeadName, {config.padded_vocab_size, hidden}, std_dev, 0, true, kRows});
+  } else if (!chunk.embedding) {
+    specs.push_back(embedding);
   }
   return specs;
 }

@@ -12,10 +12,14 @@ void DivideByTokens(at::Tensor gradients, double tokens) {
   gradients.mul_(1.0 / std::max(tokens, 1.0));
 }
 
-double GradientNorm(const at::Tensor& gradients) {
+double SumOfSquares(const at::Tensor& gradients) {
   return DispatchFloating(gradients.scalar_type(), [&]<typename T>(std::type_identity<T>) {
-    return std::sqrt(SumOfSquares(gradients.numel(), Data<const T>(gradients)));
+    return SumOfSquares(gradients.numel(), Data<const T>(gradients));
   });
+}
+
+double GradientNorm(const at::Tensor& gradients) {
+  return std::sqrt(SumOfSquares(gradients));
 }
 
 double ClipCoefficient(double norm, double max_norm) {

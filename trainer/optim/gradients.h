@@ -8,7 +8,9 @@ namespace muster::optim {
 // their mean.
 void DivideByTokens(at::Tensor gradients, double tokens);
 
-// L2 norm of a contiguous buffer (fp32, fp64 or bf16), summed in double.
+// Of the elements of a contiguous tensor (fp32, fp64 or bf16), in double; and its root, the L2
+// norm.
+double SumOfSquares(const at::Tensor& gradients);
 double GradientNorm(const at::Tensor& gradients);
 
 // Megatron's: max_norm / (norm + 1e-6) where that is below 1, else 1. `max_norm` 0 means no

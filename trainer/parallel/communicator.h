@@ -3,15 +3,17 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <utility>
 
 namespace muster::parallel {
 
 enum class ReduceOp { kSum, kMax };
 
-// Collectives of one group of ranks. Implementations: SingleRank (a group of one), Gloo (c10d) and
-// NCCL. Every rank of the group makes the same calls in the same order. Tensors are contiguous; a
-// call returns when its result is in the tensor (CPU) or ordered on the current stream (CUDA).
-// Throws CommError when a peer is gone or the time-out has passed.
+// Collectives of one group of ranks. Implementations: SingleRank (a group of one), Gloo (c10d),
+// NCCL, and threads of one process in tests. Every rank of the group makes the same calls in the
+// same order. Tensors are contiguous; a call returns when its result is in the tensor (CPU) or
+// ordered on the current stream (CUDA). Throws CommError when a peer is gone or the time-out has
+// passed.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -29,6 +31,10 @@ class Communicator {
   virtual void Receive(at::Tensor tensor, int64_t from) = 0;
   // Both at the same time, so that every rank of a ring can make the same call.
   virtual void SendReceive(at::Tensor sent, int64_t to, at::Tensor received, int64_t from) = 0;
+  // Like Send, but need not wait for the receiver: the tensor stays as it is until Flush(), which
+  // returns when all such messages have left.
+  virtual void Post(at::Tensor tensor, int64_t to) { Send(std::move(tensor), to); }
+  virtual void Flush() {}
   virtual void Barrier() = 0;
   // Returns when all calls so far have been carried out on the device too (at once on the CPU).
   virtual void Synchronize() = 0;

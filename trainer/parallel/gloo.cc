@@ -6,6 +6,9 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <algorithm>
+#include <deque>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -96,6 +99,16 @@ class Gloo : public Communicator {
     Run("send", [&] { return sending; });
   }
 
+  void Post(at::Tensor tensor, int64_t to) override {
+    RequireContiguous(tensor);
+    while (!posted_.empty() && posted_.front()->isCompleted()) FinishFirst();
+    Guard("send", [&] { posted_.push_back(StartSend(tensor, to)); });
+  }
+
+  void Flush() override {
+    while (!posted_.empty()) FinishFirst();
+  }
+
   void Barrier() override {
     Run("barrier", [&] { return group_->barrier(); });
   }
@@ -105,13 +118,24 @@ class Gloo : public Communicator {
  private:
   template <class Start>
   void Run(const char* what, Start start) {
+    Guard(what, [&] { start()->wait(); });
+  }
+
+  // LibTorch's errors become ours.
+  template <class Call>
+  void Guard(const char* what, Call call) {
     try {
-      start()->wait();
+      call();
     } catch (const std::exception& error) {
       throw CommError(fmt::format(
           "{} of rank {} of {} failed: {} (a peer has ended, or did not answer in time)", what,
           rank(), size(), FirstLine(error)));
     }
+  }
+
+  void FinishFirst() {
+    Run("send", [&] { return posted_.front(); });
+    posted_.pop_front();
   }
 
   c10::intrusive_ptr<c10d::Work> StartSend(const at::Tensor& tensor, int64_t to) {
@@ -125,6 +149,7 @@ class Gloo : public Communicator {
 
   c10::intrusive_ptr<c10d::Store> store_;  // rank 0's server lives as long as the group
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+  std::deque<c10::intrusive_ptr<c10d::Work>> posted_;
 };
 
 c10::intrusive_ptr<c10d::Store> OpenStore(const GlooOptions& options) {
@@ -167,21 +192,11 @@ std::string AgreeOnAddress(const GlooOptions& options, c10d::Store& store) {
   return ChooseAddress(*mine, {text.substr(0, blank), text.substr(blank + 1)});
 }
 
-}  // namespace
-
-std::unique_ptr<Communicator> ConnectGloo(const GlooOptions& options) {
-  auto store =
-      c10::make_intrusive<c10d::PrefixStore>("muster/" + options.group_name, OpenStore(options));
+// Runs `connect`; LibTorch's errors become ours.
+template <class Connect>
+void Explain(const GlooOptions& options, Connect connect) {
   try {
-    auto gloo = c10d::ProcessGroupGloo::Options::create(options.timeout);
-    gloo->devices.push_back(
-        options.interface.empty()
-            ? c10d::ProcessGroupGloo::createDeviceForHostname(AgreeOnAddress(options, *store),
-                                                              false)
-            : c10d::ProcessGroupGloo::createDeviceForInterface(options.interface, false));
-    auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(
-        store, static_cast<int>(options.rank), static_cast<int>(options.world_size), gloo);
-    return std::make_unique<Gloo>(store, std::move(group));
+    connect();
   } catch (const CommError&) {
     throw;
   } catch (const std::exception& error) {
@@ -189,6 +204,50 @@ std::unique_ptr<Communicator> ConnectGloo(const GlooOptions& options) {
                                 options.rank, options.world_size, options.master_addr,
                                 options.master_port, FirstLine(error)));
   }
+}
+
+}  // namespace
+
+struct GlooWorld::Impl {
+  GlooOptions options;
+  c10::intrusive_ptr<c10d::Store> store;
+  std::shared_ptr<::gloo::transport::Device> device;
+};
+
+GlooWorld::GlooWorld(const GlooOptions& options) : impl_(std::make_unique<Impl>()) {
+  impl_->options = options;
+  impl_->store =
+      c10::make_intrusive<c10d::PrefixStore>("muster/" + options.run_name, OpenStore(options));
+  Explain(options, [&] {
+    impl_->device = options.interface.empty() ? c10d::ProcessGroupGloo::createDeviceForHostname(
+                                                    AgreeOnAddress(options, *impl_->store), false)
+                                              : c10d::ProcessGroupGloo::createDeviceForInterface(
+                                                    options.interface, false);
+  });
+}
+
+GlooWorld::~GlooWorld() = default;
+
+std::unique_ptr<Communicator> GlooWorld::Connect(const std::string& name,
+                                                 const std::vector<int64_t>& ranks) {
+  const GlooOptions& options = impl_->options;
+  const auto place = std::find(ranks.begin(), ranks.end(), options.rank) - ranks.begin();
+  std::unique_ptr<Communicator> result;
+  Explain(options, [&] {
+    auto gloo = c10d::ProcessGroupGloo::Options::create(options.timeout);
+    gloo->devices.push_back(impl_->device);
+    auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(
+        c10::make_intrusive<c10d::PrefixStore>(name, impl_->store), static_cast<int>(place),
+        static_cast<int>(ranks.size()), gloo);
+    result = std::make_unique<Gloo>(impl_->store, std::move(group));
+  });
+  return result;
+}
+
+std::unique_ptr<Communicator> ConnectGloo(const GlooOptions& options) {
+  std::vector<int64_t> all(static_cast<size_t>(options.world_size));
+  std::iota(all.begin(), all.end(), 0);
+  return GlooWorld(options).Connect("world", all);
 }
 
 }  // namespace muster::parallel

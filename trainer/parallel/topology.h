@@ -41,6 +41,8 @@ inline constexpr GroupDims kDataContextGroup = {.context = true,
                                                 .data = true};  // gradient and loss sums
 inline constexpr GroupDims kAmaxGroup = {
     .tensor = true, .context = true, .data = true};  // FP8 amaxes
+inline constexpr GroupDims kTensorAmaxGroup = {.tensor = true,
+                                               .context = true};  // with --tp-only-amax-red
 
 // The ranks of `rank`'s group, ascending; `rank` is one of them.
 std::vector<int64_t> GroupOf(const ParallelSizes& sizes, const GroupDims& dims, int64_t rank);

@@ -32,19 +32,18 @@ void ForEachSegment(const std::vector<int32_t>& cu_seqlens, Use use) {
 }  // namespace
 
 AttentionResult AttentionForward(const at::Tensor& q_BSHD, const at::Tensor& k_BSGD,
-                                 const at::Tensor& v_BSGD) {
+                                 const at::Tensor& v_BSGD, bool causal) {
   auto [out, logsumexp] = at::_scaled_dot_product_flash_attention_for_cpu(
-      HeadsFirst(q_BSHD), HeadsFirst(k_BSGD), HeadsFirst(v_BSGD), /*dropout_p=*/0.0,
-      /*is_causal=*/true);
+      HeadsFirst(q_BSHD), HeadsFirst(k_BSGD), HeadsFirst(v_BSGD), /*dropout_p=*/0.0, causal);
   return {PositionsFirst(out), logsumexp};
 }
 
 AttentionGradient AttentionBackward(const at::Tensor& dout_BSHD, const at::Tensor& q_BSHD,
                                     const at::Tensor& k_BSGD, const at::Tensor& v_BSGD,
-                                    const AttentionResult& result) {
+                                    const AttentionResult& result, bool causal) {
   auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
       HeadsFirst(dout_BSHD), HeadsFirst(q_BSHD), HeadsFirst(k_BSGD), HeadsFirst(v_BSGD),
-      HeadsFirst(result.out_BSHD), result.logsumexp, /*dropout_p=*/0.0, /*is_causal=*/true);
+      HeadsFirst(result.out_BSHD), result.logsumexp, /*dropout_p=*/0.0, causal);
   return {PositionsFirst(dq), PositionsFirst(dk), PositionsFirst(dv)};
 }
 
