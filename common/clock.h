@@ -5,6 +5,10 @@
 
 namespace muster {
 
+// Nanoseconds that a process's wall clock is to be wrong by: several nodes on one machine then
+// behave as machines whose clocks differ. For tests; musterd passes it on to its shims.
+inline constexpr char kClockSkewVariable[] = "MUSTER_CLOCK_SKEW_NS";
+
 // The one source of time, so that tests can own it. Any thread.
 class Clock {
  public:

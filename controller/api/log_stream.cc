@@ -6,8 +6,10 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "common/status.h"
+#include "controller/api/line_filter.h"
 #include "controller/logs/growth.h"
 #include "controller/logs/reader.h"
 
@@ -46,9 +48,13 @@ class LogStream {
   // Takes new sizes; true if nothing will come after them.
   absl::StatusOr<bool> Extend();
   absl::Status SendAll();
+  absl::Status SendRun(v1::LogsResponse run);
+  absl::Status ReadAttempt(uint32_t attempt);
+  // The next attempt to read after this one; nothing when there will be none.
+  absl::StatusOr<std::optional<uint32_t>> After(uint32_t attempt);
   void WaitForGrowth(uint64_t epoch) const;
 
-  const v1::LogsRequest& request_;
+  v1::LogsRequest request_;
   Backend& backend_;
   const logs::AttemptLogs& attempts_;
   const std::function<bool(v1::LogsResponse)>& send_;
@@ -58,6 +64,7 @@ class LogStream {
   v1::AttemptId id_;
   std::shared_ptr<const logs::Growth> live_;
   std::unique_ptr<logs::Reader> reader_;
+  std::optional<LineFilter> filter_;
 };
 
 absl::Status LogStream::LookAtJob() {
@@ -94,12 +101,27 @@ absl::StatusOr<bool> LogStream::Extend() {
   return over;
 }
 
+absl::Status LogStream::SendRun(v1::LogsResponse run) {
+  std::vector<v1::LogsResponse> runs;
+  if (filter_) {
+    MUSTER_ASSIGN_OR_RETURN(runs, filter_->Matches(run));
+  } else {
+    runs.push_back(std::move(run));
+  }
+  for (v1::LogsResponse& one : runs) {
+    one.set_attempt(id_.attempt());
+    if (!request_.times()) one.clear_times();
+    if (!send_(std::move(one))) return absl::CancelledError("the viewer has gone");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status LogStream::SendAll() {
   while (!cancelled_()) {
     MUSTER_ASSIGN_OR_RETURN(std::optional<v1::LogsResponse> run,
                             reader_->Next(steady_clock::now()));
     if (!run) return absl::OkStatus();
-    if (!send_(*std::move(run))) break;
+    MUSTER_RETURN_IF_ERROR(SendRun(*std::move(run)));
   }
   return absl::CancelledError("the viewer has gone");
 }
@@ -113,17 +135,9 @@ void LogStream::WaitForGrowth(uint64_t epoch) const {
   }
 }
 
-absl::Status LogStream::Run() {
-  MUSTER_RETURN_IF_ERROR(WaitForPlan());
-  if (job_.plan().ranks().empty()) return absl::OkStatus();  // it never came to have logs
-  const uint32_t attempt = request_.has_attempt() ? request_.attempt() : job_.attempt();
-  if (attempt > job_.attempt()) {
-    return absl::InvalidArgumentError("attempt " + std::to_string(attempt) + ": job " + job_.id() +
-                                      " has attempts 0 to " + std::to_string(job_.attempt()));
-  }
-  id_.set_controller_id(backend_.Info().controller_id());
-  id_.set_job_id(job_.id());
+absl::Status LogStream::ReadAttempt(uint32_t attempt) {
   id_.set_attempt(attempt);
+  live_ = nullptr;
   MUSTER_ASSIGN_OR_RETURN(reader_,
                           logs::Reader::Make(job_.output_dir(), attempt, job_.plan(), request_));
   // The files first: just after a restart the log organ does not know their sizes yet, and the tail
@@ -136,6 +150,47 @@ absl::Status LogStream::Run() {
     if (over) return absl::OkStatus();
     WaitForGrowth(epoch);
   }
+}
+
+absl::StatusOr<std::optional<uint32_t>> LogStream::After(uint32_t attempt) {
+  if (request_.has_attempt()) return std::nullopt;
+  MUSTER_RETURN_IF_ERROR(LookAtJob());
+  // Between two attempts a job is not over, although the logs of the last one are whole.
+  while (request_.follow() && job_.attempt() <= attempt &&
+         job_.state() == v1::JOB_STATE_RESTARTING) {
+    if (cancelled_()) return absl::CancelledError("the viewer has gone");
+    std::this_thread::sleep_for(kIdle);
+    MUSTER_RETURN_IF_ERROR(LookAtJob());
+  }
+  if (job_.attempt() <= attempt) return std::nullopt;
+  return attempt + 1;
+}
+
+absl::Status LogStream::Run() {
+  if (!request_.grep().empty()) {
+    MUSTER_ASSIGN_OR_RETURN(filter_, LineFilter::Make(request_.grep()));
+  }
+  if (request_.has_attempt() && request_.all_attempts()) {
+    return absl::InvalidArgumentError("one attempt, or all of them");
+  }
+  MUSTER_RETURN_IF_ERROR(WaitForPlan());
+  if (job_.plan().ranks().empty()) return absl::OkStatus();  // it never came to have logs
+  const uint32_t first = request_.has_attempt()    ? request_.attempt()
+                         : request_.all_attempts() ? 0
+                                                   : job_.attempt();
+  if (first > job_.attempt()) {
+    return absl::InvalidArgumentError("attempt " + std::to_string(first) + ": job " + job_.id() +
+                                      " has attempts 0 to " + std::to_string(job_.attempt()));
+  }
+  id_.set_controller_id(backend_.Info().controller_id());
+  id_.set_job_id(job_.id());
+  std::optional<uint32_t> attempt = first;
+  while (attempt) {
+    MUSTER_RETURN_IF_ERROR(ReadAttempt(*attempt));
+    MUSTER_ASSIGN_OR_RETURN(attempt, After(*attempt));
+    if (request_.follow()) request_.clear_tail_lines();  // what follows is followed from its begin
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "controller/cli/exit_code.h"
 #include "controller/cli/signals.h"
 #include "controller/logs/file_registry.h"
+#include "controller/logs/log_keeper.h"
 #include "controller/nodes/link_factory.h"
 #include "controller/runtime/controller.h"
 
@@ -90,6 +91,11 @@ absl::Status RunController(const std::string& state_dir) {
                           runtime::Controller::Create(std::move(options)));
   faults.Attach(controller.get());
 
+  const logs::LogKeeper keeper({}, [&controller] {
+    v1::ListJobsRequest all;
+    all.set_all(true);
+    return controller->ListJobs(all);
+  });
   auto server = api::Server::Start({}, lock, *controller, *logs);
   if (server.ok()) {
     log::Info(fmt::format("version {}, serving {}", kVersion, state_dir));

@@ -62,6 +62,11 @@ Json RankStatusValue(const v1::RankView& view) {
     out["signal"] = status.exit().signal();
     if (status.exit().escalated()) out["needed_sigkill"] = true;
   }
+  if (status.lost_bytes() > 0) {
+    out["lost_bytes"] = status.lost_bytes();
+    out["lost_reason"] = ToValidUtf8(status.lost_reason());
+  }
+  if (status.log_waits()) out["log_waits"] = true;
   return out;
 }
 

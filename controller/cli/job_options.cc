@@ -148,6 +148,22 @@ void AddJobFlags(CLI::App* app, JobFlags* flags) {
                   "Folder that gets <time>_<name>/ with the logs (default: output)")
       ->type_name("DIR")
       ->group(job);
+  const std::string logs = "Logs (docs/logs.md)";
+  ParsedOption(app, "--log-quota", &overrides->logs.quota, ParseText, "SIZE",
+               "Of each stream of a rank, on its node (default: 1GiB; none)")
+      ->group(logs);
+  ParsedOption(app, "--log-policy", &overrides->logs.policy, ParseText,
+               "block|drop-oldest-with-marker", "Past the quota (default: block)")
+      ->group(logs);
+  ParsedOption(app, "--log-rotate", &overrides->logs.rotate, ParseText, "SIZE",
+               "Cut and pack log files of this size here (default: 1GiB; never)")
+      ->group(logs);
+  ParsedOption(app, "--log-keep", &overrides->logs.keep, ParseText, "TIME",
+               "Remove the logs so long after the job's end: 30d, 12h (default: forever)")
+      ->group(logs);
+  ParsedOption(app, "--log-keep-size", &overrides->logs.keep_size, ParseText, "SIZE",
+               "Keep so much of the logs of an ended job (default: all)")
+      ->group(logs);
   const std::string preflight = "Preflight";
   app->add_option("--skip", flags->skip, "Leave out a check (repeatable; docs/preflight.md)")
       ->type_name("CHECK")

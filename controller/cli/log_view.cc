@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/utf8.h"
+#include "controller/cli/log_lines.h"
 #include "controller/cli/text.h"
 
 namespace muster::cli {
@@ -35,14 +36,19 @@ std::string_view NewestState(std::string_view line) {
 
 }  // namespace
 
-LogView::LogView(uint32_t world, Style style, Write write)
+LogView::LogView(uint32_t world, Style style, Write write, bool times)
     : width_(static_cast<int>(std::to_string(std::max(world, 1U) - 1).size())),
       style_(style),
-      write_(std::move(write)) {}
+      write_(std::move(write)),
+      times_(times) {}
 
 std::string LogView::Tag(const Key& key) const {
   const bool err = key.second == v1::STREAM_STDERR;
-  return style_.Rank(key.first, fmt::format("[{:>{}}]{}", key.first, width_, err ? "!" : " ")) +
+  const auto half = halves_.find(key);
+  const std::string time =
+      times_ && half != halves_.end() ? style_.Dim(FormatMoment(half->second.time_ns)) + " " : "";
+  return time +
+         style_.Rank(key.first, fmt::format("[{:>{}}]{}", key.first, width_, err ? "!" : " ")) +
          (err ? " " : "");
 }
 
@@ -73,15 +79,23 @@ void LogView::Show(const Key& key, std::string_view line, bool finished) {
 
 void LogView::Append(const v1::LogsResponse& chunk, Clock::time_point now) {
   const Key key(chunk.rank(), chunk.stream());
+  if (attempt_ != chunk.attempt()) BeginAttempt(chunk.attempt());
   Half& half = halves_[key];
   std::string_view data = chunk.data();
   if (half.next_offset && chunk.offset() < *half.next_offset) {
     data.remove_prefix(std::min<uint64_t>(*half.next_offset - chunk.offset(), data.size()));
   }
   if (data.empty()) return;
+  uint64_t offset = chunk.offset() + chunk.data().size() - data.size();
+  if (!half.bytes.empty() && half.next_offset && offset > *half.next_offset) {
+    Show(key, half.bytes, true);  // lines between were left out by a filter
+    half.bytes.clear();
+  }
   half.next_offset = chunk.offset() + chunk.data().size();
 
+  int next_time = 0;
   while (!data.empty()) {
+    if (half.bytes.empty()) half.time_ns = TimeInRun(chunk, offset, next_time);
     const size_t newline = data.find('\n');
     const size_t room = kLongestLine - half.bytes.size();
     const size_t take = std::min({newline == std::string_view::npos ? data.size() : newline, room});
@@ -89,6 +103,7 @@ void LogView::Append(const v1::LogsResponse& chunk, Clock::time_point now) {
     data.remove_prefix(take);
     const bool ended = !data.empty() && data.front() == '\n';
     if (ended) data.remove_prefix(1);
+    offset += take + (ended ? 1 : 0);
     if (ended || half.bytes.size() >= kLongestLine) {
       Show(key, half.bytes, true);
       half.bytes.clear();
@@ -96,6 +111,13 @@ void LogView::Append(const v1::LogsResponse& chunk, Clock::time_point now) {
     }
   }
   if (!half.bytes.empty() && !half.unshown) half.unshown = now;
+}
+
+void LogView::BeginAttempt(uint32_t attempt) {
+  if (attempt_) Finish();
+  halves_.clear();
+  if (attempt_ || attempt > 0) Message(style_.Dim(fmt::format("--- attempt {} ---", attempt)));
+  attempt_ = attempt;
 }
 
 void LogView::Tick(Clock::time_point now) {

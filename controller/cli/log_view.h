@@ -24,6 +24,8 @@ namespace muster::cli {
 //  * A line longer than 64 KiB is shown in pieces, so memory stays bounded whatever a rank writes.
 //  * Bytes that were shown before (a resumed connection sends them again) are skipped by their
 //  offset.
+//  * With times, each line begins with the moment at which the rank began to write it.
+//  * Each attempt after the first is announced by a line of its own.
 // Not thread-safe.
 class LogView {
  public:
@@ -31,7 +33,7 @@ class LogView {
   using Write = std::function<void(std::string_view)>;
 
   // `world` gives the width of the tags. `write` takes finished text.
-  LogView(uint32_t world, Style style, Write write);
+  LogView(uint32_t world, Style style, Write write, bool times = false);
 
   void Append(const v1::LogsResponse& chunk, Clock::time_point now);
   // Shows half lines that have waited long enough. Call a few times a second.
@@ -46,10 +48,12 @@ class LogView {
   struct Half {
     std::string bytes;                         // since the last newline
     std::optional<uint64_t> next_offset;       // of the stream
+    int64_t time_ns = 0;                       // when bytes[0] was written
     std::optional<Clock::time_point> unshown;  // since when there are bytes that were not shown
   };
 
   std::string Tag(const Key& key) const;
+  void BeginAttempt(uint32_t attempt);
   // Writes the line of `key`, going on where it stands on the screen already.
   void Show(const Key& key, std::string_view line, bool finished);
   // Ends the line under the cursor, so that another can begin.
@@ -58,6 +62,8 @@ class LogView {
   const int width_;
   const Style style_;
   const Write write_;
+  const bool times_;
+  std::optional<uint32_t> attempt_;  // of the last chunk
   std::map<Key, Half> halves_;
   std::optional<Key> open_;  // whose half line is under the cursor
   std::string open_text_;    // what of it is shown, after the tag

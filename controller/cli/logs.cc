@@ -7,12 +7,16 @@
 #include <optional>
 #include <thread>
 
+#include "common/clock.h"
 #include "controller/cli/client.h"
 #include "controller/cli/command.h"
 #include "controller/cli/connection.h"
 #include "controller/cli/exit_code.h"
 #include "controller/cli/flags.h"
+#include "controller/cli/log_diff.h"
 #include "controller/cli/log_json.h"
+#include "controller/cli/log_lines.h"
+#include "controller/cli/log_since.h"
 #include "controller/cli/log_view.h"
 #include "controller/cli/options.h"
 #include "controller/cli/output.h"
@@ -25,10 +29,15 @@ struct LogsFlags {
   std::string job = "last";
   bool follow = false;
   std::vector<uint32_t> ranks;
+  std::vector<uint32_t> tp, pp, cp, dp;
   std::vector<std::string> hosts;
   std::string stream;
   std::optional<uint64_t> tail;
-  std::optional<uint64_t> attempt;
+  std::optional<int64_t> since_ns;
+  std::string grep;
+  std::string attempt;  // number, "all", or empty
+  bool times = false;
+  bool diff = false;
   bool raw = false;
   bool json = false;
 };
@@ -44,7 +53,11 @@ Examples:
   muster logs train --stream err --tail 50
   muster logs 3 --rank 0 --stream out --raw > rank0.out
   muster logs 3 --json | jq -r 'select(.rank == 0).text'
+  muster logs -f --pp 3 --tp 0 --grep 'loss|nan'     ranks by their place in the plan
+  muster logs 3 --since 10m --times                  one clock for all nodes
+  muster logs 3 --diff                               which ranks print other lines than most
 
+--diff compares kinds of lines: numbers and the rank's own host name may differ (docs/logs.md).
 Exit codes: 0 ok; 2 no such job, rank or host; 125 the controller can't be reached.
 )";
 
@@ -52,6 +65,14 @@ absl::StatusOr<std::string> ParseStream(std::string_view text) {
   if (text == "out" || text == "stdout") return std::string("out");
   if (text == "err" || text == "stderr") return std::string("err");
   return absl::InvalidArgumentError(fmt::format("'{}' is not 'out' or 'err'", text));
+}
+
+absl::StatusOr<std::string> ParseAttempt(std::string_view text) {
+  const auto number = ParseNumber(text, 0, UINT32_MAX);
+  if (!number.ok() && text != "all") {
+    return absl::InvalidArgumentError(fmt::format("'{}' is not a number from 0, or 'all'", text));
+  }
+  return std::string(text);
 }
 
 v1::LogsRequest MakeRequest(const LogsFlags& flags, const std::string& job) {
@@ -62,25 +83,41 @@ v1::LogsRequest MakeRequest(const LogsFlags& flags, const std::string& job) {
   for (const std::string& host : flags.hosts) request.add_hosts(host);
   if (flags.stream == "out") request.add_streams(v1::STREAM_STDOUT);
   if (flags.stream == "err") request.add_streams(v1::STREAM_STDERR);
-  if (flags.attempt) request.set_attempt(static_cast<uint32_t>(*flags.attempt));
+  request.mutable_tp()->Add(flags.tp.begin(), flags.tp.end());
+  request.mutable_pp()->Add(flags.pp.begin(), flags.pp.end());
+  request.mutable_cp()->Add(flags.cp.begin(), flags.cp.end());
+  request.mutable_dp()->Add(flags.dp.begin(), flags.dp.end());
+  if (flags.attempt == "all") {
+    request.set_all_attempts(true);
+  } else if (!flags.attempt.empty()) {
+    request.set_attempt(static_cast<uint32_t>(std::stoul(flags.attempt)));
+  }
   if (flags.tail) request.set_tail_lines(*flags.tail);
+  if (flags.since_ns) request.set_since_ns(*flags.since_ns);
+  request.set_grep(flags.grep);
+  request.set_times(flags.times || flags.json);
   return request;
 }
 
-// Takes the chunks in one of the three forms. Append and Finish on the reading thread, Tick on
+// Takes the chunks in one of the four forms. Append and Finish on the reading thread, Tick on
 // another.
 class Printer {
  public:
   Printer(const LogsFlags& flags, uint32_t world)
       : flags_(flags),
-        view_(world, Style::For(STDOUT_FILENO), [this](std::string_view text) { Write(text); }),
-        json_([this](std::string_view text) { Write(text); }) {}
+        view_(
+            world, Style::For(STDOUT_FILENO), [this](std::string_view text) { Write(text); },
+            flags.times),
+        json_([this](std::string_view text) { Write(text); }),
+        diff_lines_([this](const LogLine& line) { diff_.Add(line); }) {}
 
   // False when nobody reads any more.
   bool Append(const v1::LogsResponse& chunk) {
     const std::lock_guard lock(mutex_);
     if (flags_.raw) {
       Write(chunk.data());
+    } else if (flags_.diff) {
+      diff_lines_.Append(chunk);
     } else if (flags_.json) {
       json_.Append(chunk);
     } else {
@@ -89,7 +126,7 @@ class Printer {
     return readable_;
   }
   void Tick() {
-    if (flags_.raw || flags_.json) return;
+    if (flags_.raw || flags_.json || flags_.diff) return;
     const std::lock_guard lock(mutex_);
     view_.Tick(LogView::Clock::now());
   }
@@ -97,6 +134,9 @@ class Printer {
     const std::lock_guard lock(mutex_);
     json_.Finish();
     view_.Finish();
+    if (!flags_.diff) return;
+    diff_lines_.Finish();
+    Write(flags_.json ? diff_.Json() : diff_.Text(Style::For(STDOUT_FILENO)));
   }
 
  private:
@@ -107,6 +147,8 @@ class Printer {
   bool readable_ = true;
   LogView view_;
   LogJson json_;
+  LogDiff diff_;
+  LogLines diff_lines_;
 };
 
 // Shows half lines while the reader waits for more.
@@ -163,6 +205,10 @@ int Run(const LogsFlags& flags) {
     PrintError("--raw shows one stream: give one --rank and a --stream, and no --json");
     return kExitUsage;
   }
+  if (flags.diff && (flags.follow || flags.raw || flags.times)) {
+    PrintError("--diff looks once at what is there: leave out -f, --raw and --times");
+    return kExitUsage;
+  }
   Client client(ConnectIfUsed(StateDir()));
   v1::GetJobRequest request;
   request.set_job(flags.job);
@@ -181,6 +227,14 @@ Command AddLogs(CLI::App& root) {
   app->add_flag("-f,--follow", flags->follow, "Go on until the job has ended");
   ParsedOption(app, "--rank", &flags->ranks, ParseNumberList, "RANKS",
                "Only these global ranks: 0,17 or 0-3");
+  const auto coordinate = [app](const std::string& name, std::vector<uint32_t>* target) {
+    ParsedOption(app, "--" + name, target, ParseNumberList, "LIST",
+                 "Only ranks with this " + name + " coordinate in the plan");
+  };
+  coordinate("tp", &flags->tp);
+  coordinate("pp", &flags->pp);
+  coordinate("cp", &flags->cp);
+  coordinate("dp", &flags->dp);
   ParsedOption(app, "--host", &flags->hosts, ParseWordList, "HOSTS", "Only ranks on these hosts");
   ParsedOption(app, "--stream", &flags->stream, ParseStream, "out|err",
                "Only stdout or only stderr");
@@ -189,9 +243,15 @@ Command AddLogs(CLI::App& root) {
       [](std::string_view text) { return ParseNumber(text, 0, 1'000'000'000); }, "N",
       "Begin with the last N lines of each rank");
   ParsedOption(
-      app, "--attempt", &flags->attempt,
-      [](std::string_view text) { return ParseNumber(text, 0, UINT32_MAX); }, "K",
-      "An earlier attempt, from 0 (default: the newest)");
+      app, "--since", &flags->since_ns,
+      [](std::string_view text) { return ParseSince(text, Clock::Real().RealtimeNs()); }, "TIME",
+      "Lines written since then: 10m, 1d, 14:03, '2026-11-29 14:03:20'");
+  app->add_option("--grep", flags->grep, "Lines that this Perl regular expression finds")
+      ->type_name("RE");
+  ParsedOption(app, "--attempt", &flags->attempt, ParseAttempt, "K|all",
+               "An attempt, from 0, or all (default: the newest; with -f also later ones)");
+  app->add_flag("--times", flags->times, "When each line was written, on the controller's clock");
+  app->add_flag("--diff", flags->diff, "Group ranks that print the same, and show the odd ones");
   app->add_flag("--raw", flags->raw, "The bytes as written, of one rank and stream");
   JsonFlag(app, &flags->json);
   app->footer(kFooter);

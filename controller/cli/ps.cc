@@ -93,7 +93,7 @@ std::string JobTable(const v1::ListJobsResponse& jobs, const v1::ListJobsRespons
 }
 
 std::string RankTable(const v1::Job& job, const Style& style) {
-  Table table({"RANK", "HOST", "LOCAL", "PID", "STATE", "EXIT"});
+  Table table({"RANK", "HOST", "LOCAL", "PID", "STATE", "EXIT", "LOST BYTES"});
   table.AlignRight({0, 2, 3});
   for (const v1::RankView& rank : job.ranks()) {
     const v1::RankStatus& status = rank.status();
@@ -102,7 +102,12 @@ std::string RankTable(const v1::Job& job, const Style& style) {
     table.Add({std::to_string(rank.plan().rank()), rank.host(),
                std::to_string(rank.plan().local_rank()),
                status.pid() == 0 ? "-" : std::to_string(status.pid()),
-               RankStateName(status.state()) + (status.stopped() ? ", stopped (T)" : ""), exit});
+               RankStateName(status.state()) + (status.stopped() ? ", stopped (T)" : "") +
+                   (status.log_waits() ? ", waits in its output (log quota)" : ""),
+               exit,
+               status.lost_bytes() == 0 ? "-"
+                                        : fmt::format("{} ({})", status.lost_bytes(),
+                                                      EscapeForDisplay(status.lost_reason()))});
   }
   return table.Render(style);
 }

@@ -88,6 +88,11 @@ std::string FormatTime(int64_t realtime_ns) {
   return text;
 }
 
+std::string FormatMoment(int64_t realtime_ns) {
+  if (realtime_ns == 0) return fmt::format("{:>26}", "-");
+  return fmt::format("{}.{:06}", FormatTime(realtime_ns), realtime_ns % 1'000'000'000 / 1000);
+}
+
 std::string SignalName(int signal) {
   const char* name = sigabbrev_np(signal);
   return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);

@@ -24,6 +24,9 @@ using engine::FormatDuration;
 // "2026-11-29 12:00:03" in local time; "-" for 0.
 std::string FormatTime(int64_t realtime_ns);
 
+// "2026-11-29 12:00:03.123456" in local time; as wide for 0, which is unknown.
+std::string FormatMoment(int64_t realtime_ns);
+
 // "SIGKILL"; "signal 99" when it has no name.
 std::string SignalName(int signal);
 

@@ -143,6 +143,7 @@ void Context::SendWish(const JobRun& job, const NodeRun& node) {
     const auto index = FindNode(job, node.host.host());
     for (auto& spec : NodeRankSpecs(state_, job, *index)) *desired.add_ranks() = std::move(spec);
     desired.set_stage_id(job.spec.staged().content_id());
+    if (job.spec.logs().has_quota()) *desired.mutable_log_quota() = job.spec.logs().quota();
   }
   if (node.goal == v1::GOAL_STOPPED) {
     SetDuration(*desired.mutable_grace(), node.grace);

@@ -6,6 +6,7 @@
 
 #include "controller/engine/flows.h"
 #include "controller/engine/outcome.h"
+#include "controller/engine/text.h"
 
 namespace muster::engine {
 namespace {
@@ -42,6 +43,17 @@ void TellRank(Context& c, JobRun& job, const v1::RankStatus& before, const v1::R
     c.Emit(job, "rank", who + (after.stopped() ? "is stopped (state T)" : "runs again"),
            after.stopped() ? "warning" : "note", host, after.rank());
   }
+  if (after.log_waits() && !before.log_waits()) {
+    c.Emit(job, "rank",
+           who + "waits in its output: its log quota is full, and the controller takes none of it",
+           "warning", host, after.rank());
+  }
+  if (after.lost_bytes() > 0 && before.lost_bytes() == 0) {
+    c.Emit(job, "rank",
+           absl::StrCat(who, "has lost output, ", after.lost_bytes(),
+                        " bytes by now: ", Printable(after.lost_reason())),
+           "warning", host, after.rank());
+  }
   if (after.state() == before.state()) return;
   if (after.state() == v1::RANK_STATE_EXITED) {
     const auto running = std::count_if(job.ranks.begin(), job.ranks.end(), [](const auto& status) {
@@ -76,6 +88,15 @@ bool TakeRank(Context& c, JobRun& job, const v1::RankStatus& status) {
   TellRank(c, job, before, known);
   c.Do(PersistRank{job.id, status.rank()});
   return true;
+}
+
+// The last bytes of a rank are counted after its end.
+void TakeLoss(Context& c, JobRun& job, const v1::RankStatus& status) {
+  v1::RankStatus& known = job.ranks[status.rank()];
+  if (status.lost_bytes() <= known.lost_bytes()) return;
+  known.set_lost_bytes(status.lost_bytes());
+  known.set_lost_reason(status.lost_reason());
+  c.Do(PersistRank{job.id, status.rank()});
 }
 
 void TakeEnd(Context& c, JobRun& job, NodeRun& node, const v1::EndReport& end) {
@@ -167,7 +188,11 @@ void OnNodeObserved(Context& c, const NodeObserved& event) {
                                          ", which is not its own"));
       continue;
     }
-    if (!IsTerminal(job.state)) kept = TakeRank(c, job, status) && kept;
+    if (!IsTerminal(job.state)) {
+      kept = TakeRank(c, job, status) && kept;
+    } else {
+      TakeLoss(c, job, status);
+    }
   }
   if (observed.generation() == node.generation && observed.goal() == node.goal) {
     node.reached = observed.reached();

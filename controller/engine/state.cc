@@ -2,6 +2,7 @@
 
 #include <absl/strings/str_cat.h>
 
+#include <cstdlib>
 #include <utility>
 
 namespace muster::engine {
@@ -21,6 +22,11 @@ JobRun Durable(JobRun job) {
   job.logs_open = false;
   job.logs_complete = false;
   return job;
+}
+
+int64_t SureClockOffset(const NodeRun& node) {
+  if (!node.clock || std::abs(node.clock->offset_ns) <= node.clock->uncertainty_ns) return 0;
+  return node.clock->offset_ns;
 }
 
 v1::AttemptId MakeAttemptId(const State& state, const JobRun& job) {

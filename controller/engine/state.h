@@ -71,6 +71,10 @@ struct NodeRun {
   bool settled() const { return end.has_value() || unverified; }
 };
 
+// What the node's clock is surely ahead of ours (behind: negative). 0 within the uncertainty: an
+// offset that is mostly noise would put lines of nodes with good clocks into a wrong order.
+int64_t SureClockOffset(const NodeRun& node);
+
 // Nodes of a job in planning and preflight that lacked the worker.
 struct Pushes {
   uint32_t begun = 0;

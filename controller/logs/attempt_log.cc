@@ -13,18 +13,19 @@
 
 namespace muster::logs {
 
-AttemptLog::AttemptLog(const AttemptFiles& files, OpenFiles& open_files)
+AttemptLog::AttemptLog(const AttemptFiles& files, OpenFiles& open_files, Packer& packer)
     : files_(files),
       growth_(std::make_shared<Growth>(static_cast<size_t>(files.plan.ranks_size()))),
       journal_(AttemptDir(files.output_dir, files.id.attempt()) + "/streams.journal") {
   for (int node = 0; node < files.plan.nodes_size(); ++node) {
     nodes_.push_back(
-        std::make_unique<NodeLog>(files, static_cast<size_t>(node), open_files, *growth_));
+        std::make_unique<NodeLog>(files, static_cast<size_t>(node), open_files, packer, *growth_));
   }
 }
 
 absl::StatusOr<std::unique_ptr<AttemptLog>> AttemptLog::Open(const AttemptFiles& files,
-                                                             OpenFiles& open_files) {
+                                                             OpenFiles& open_files,
+                                                             Packer& packer) {
   for (const v1::NodePlan& node : files.plan.nodes()) {
     const uint64_t end = uint64_t{node.first_rank()} + node.num_ranks();
     if (end > static_cast<uint64_t>(files.plan.ranks_size())) {
@@ -33,7 +34,7 @@ absl::StatusOr<std::unique_ptr<AttemptLog>> AttemptLog::Open(const AttemptFiles&
     }
   }
   const ScopedFsUser user(files.uid, files.gid);
-  std::unique_ptr<AttemptLog> attempt(new AttemptLog(files, open_files));
+  std::unique_ptr<AttemptLog> attempt(new AttemptLog(files, open_files, packer));
   MUSTER_RETURN_IF_ERROR(attempt->Prepare());
   return attempt;
 }

@@ -17,10 +17,10 @@ namespace muster::logs {
 // One attempt's logs: its folders, its nodes and the journal of its ends.
 class AttemptLog {
  public:
-  // Makes folders, empty files and torchrun's links, and reads the journal. `open_files` outlives
-  // the object.
+  // Makes folders, empty files and torchrun's links, and reads the journal. `open_files` and
+  // `packer` outlive the object.
   static absl::StatusOr<std::unique_ptr<AttemptLog>> Open(const AttemptFiles& files,
-                                                          OpenFiles& open_files);
+                                                          OpenFiles& open_files, Packer& packer);
 
   // The node that runs `rank`; null if the plan has no such rank or it runs elsewhere than on
   // `host`. Any thread.
@@ -40,7 +40,7 @@ class AttemptLog {
   const std::shared_ptr<Growth>& growth() const { return growth_; }
 
  private:
-  AttemptLog(const AttemptFiles& files, OpenFiles& open_files);
+  AttemptLog(const AttemptFiles& files, OpenFiles& open_files, Packer& packer);
   absl::Status Prepare();
   absl::Status MakeRank(const v1::RankPlan& rank);
 

@@ -11,8 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "common/log.h"
 #include "common/status.h"
 #include "controller/logs/attempt_log.h"
+#include "controller/logs/packer.h"
 #include "controller/logs/sync.h"
 
 namespace muster::logs {
@@ -69,6 +71,7 @@ class FileRegistryImpl : public FileRegistry {
 
   const Options options_;
   OpenFiles open_files_{0};
+  Packer packer_{[](const absl::Status& status) { log::Warning(std::string(status.message())); }};
 
   mutable absl::Mutex mutex_;
   std::map<std::string, Attempt> attempts_ ABSL_GUARDED_BY(mutex_);
@@ -92,7 +95,7 @@ absl::Status FileRegistryImpl::Open(const AttemptFiles& files) {
     absl::MutexLock lock(&mutex_);
     if (attempts_.count(key) > 0 || completed_.count(key) > 0) return absl::OkStatus();
   }
-  MUSTER_ASSIGN_OR_RETURN(Attempt attempt, AttemptLog::Open(files, open_files_));
+  MUSTER_ASSIGN_OR_RETURN(Attempt attempt, AttemptLog::Open(files, open_files_, packer_));
   absl::MutexLock lock(&mutex_);
   attempts_.emplace(key, std::move(attempt));
   work_ = urgent_ = true;

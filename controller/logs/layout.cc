@@ -47,6 +47,10 @@ std::string TimesName(v1::Stream stream) {
   return std::string(StreamName(stream)) + ".times";
 }
 
+std::string GapsName(v1::Stream stream) {
+  return std::string(StreamName(stream)) + ".gaps";
+}
+
 std::string MergedPath(const std::string& output_dir, const v1::Plan& plan, size_t node,
                        uint32_t attempt) {
   const std::string& host = plan.nodes(static_cast<int>(node)).host().host();

@@ -27,6 +27,8 @@ std::string RankDir(const std::string& output_dir, uint32_t attempt, uint32_t ra
 std::string LogName(v1::Stream stream);
 // "stdout.times", "stderr.times", "events.times".
 std::string TimesName(v1::Stream stream);
+// "stdout.gaps", "stderr.gaps", "events.gaps".
+std::string GapsName(v1::Stream stream);
 // `<output>/<name>.log.<n>.<host>`, with `.attempt_<k>` after the first attempt.
 std::string MergedPath(const std::string& output_dir, const v1::Plan& plan, size_t node,
                        uint32_t attempt);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "controller/nodes/node_link.h"
 #include "muster/v1/job.pb.h"
@@ -21,6 +22,8 @@ struct AttemptFiles {
   uint32_t gid = 0;
   std::string run_id;  // TORCHELASTIC_RUN_ID of the attempt, for the tree in torchrun's shape;
                        // empty: the job's id
+  uint64_t rotate_bytes = 0;              // log files are rotated at this size; 0 = never
+  std::vector<int64_t> clock_offsets_ns;  // of the plan's nodes: their clock minus ours; missing: 0
 };
 
 // The engine's view of the log organ: it says which attempts exist and learns when their logs are

@@ -1,13 +1,11 @@
 #include "controller/logs/merged_file.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "common/status.h"
-#include "controller/logs/file_io.h"
 
 namespace muster::logs {
 namespace {
@@ -21,50 +19,33 @@ constexpr size_t kMaxTag = 32;
 }  // namespace
 
 MergedFile::MergedFile(std::string path, uint32_t first_rank, uint32_t num_ranks, int width,
-                       OpenFiles& open_files)
-    : path_(std::move(path)),
-      first_rank_(first_rank),
+                       const Rotation& rotation, OpenFiles& open_files)
+    : first_rank_(first_rank),
       num_ranks_(num_ranks),
       width_(width),
-      open_files_(open_files),
+      file_(std::move(path), rotation, open_files),
       positions_(size_t{2} * num_ranks) {}
-
-MergedFile::~MergedFile() {
-  Close();
-}
 
 uint64_t& MergedFile::Position(uint32_t rank, v1::Stream stream) {
   return positions_[size_t{2} * (rank - first_rank_) + (stream == v1::STREAM_STDERR ? 1 : 0)];
 }
 
-absl::Status MergedFile::Open() {
-  if (fd_) return absl::OkStatus();
-  MUSTER_ASSIGN_OR_RETURN(fd_, OpenFile(path_, O_RDWR | O_CREAT));
-  ++open_files_;
-  return absl::OkStatus();
-}
-
-void MergedFile::Close() {
-  if (fd_) --open_files_;
-  fd_.reset();
-}
-
 absl::Status MergedFile::Recover() {
-  MUSTER_RETURN_IF_ERROR(Open());
+  MUSTER_RETURN_IF_ERROR(file_.Recover().status());
   size_ = 0;
   std::fill(positions_.begin(), positions_.end(), 0);
   bool more = true;
   while (more) {
     MUSTER_ASSIGN_OR_RETURN(more, RecoverSome());
   }
-  if (ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) return PosixError("truncate " + path_);
-  return absl::OkStatus();
+  // A damaged part that was rotated away can't be cut: what comes goes behind it.
+  size_ = std::max(size_, file_.base());
+  return file_.CutTo(size_);
 }
 
 // Counts the lines of one batch from size_ on; false at the end of the good part.
 absl::StatusOr<bool> MergedFile::RecoverSome() {
-  MUSTER_ASSIGN_OR_RETURN(const std::string batch,
-                          ReadAt(fd_.get(), size_, kBatch + kMaxTag, path_));
+  MUSTER_ASSIGN_OR_RETURN(const std::string batch, file_.Read(size_, kBatch + kMaxTag));
   std::string_view rest = batch;
   while (true) {
     const size_t newline = rest.find('\n');
@@ -86,12 +67,9 @@ bool MergedFile::Worthwhile(uint32_t rank, const StreamFile& source, std::string
 absl::Status MergedFile::Merge(uint32_t rank, StreamFile& source, bool ended) {
   uint64_t& position = Position(rank, source.stream());
   while (position < source.size()) {
-    MUSTER_RETURN_IF_ERROR(Open());
-    MUSTER_ASSIGN_OR_RETURN(const auto log, source.LogFd());
     const uint64_t left = source.size() - position;
     const auto want = static_cast<size_t>(std::min<uint64_t>(left, kBatch));
-    MUSTER_ASSIGN_OR_RETURN(const std::string data,
-                            ReadAt(log->get(), position, want, source.path()));
+    MUSTER_ASSIGN_OR_RETURN(const std::string data, source.Read(position, want));
     if (data.size() < want) {
       return absl::DataLossError("read " + source.path() + ": shorter than what was written");
     }
@@ -100,12 +78,11 @@ absl::Status MergedFile::Merge(uint32_t rank, StreamFile& source, bool ended) {
     const size_t taken = AppendMergedLines(data, ended && want == left, tag, width_, lines);
     if (taken == 0) break;  // the beginning of a line: its end is still to come
     size_t written = 0;
-    if (absl::Status status = WriteAt(fd_.get(), size_, lines, path_, written); !status.ok()) {
+    MUSTER_RETURN_IF_ERROR(file_.MaybeRotate(size_).status());
+    if (absl::Status status = file_.Write(size_, lines, written); !status.ok()) {
       // The torn line goes. Should that fail too, the next write goes over it, or Recover cuts it
       // off.
-      if (ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) {
-        return Annotate(status, "and could not be cut back");
-      }
+      if (!file_.CutTo(size_).ok()) return Annotate(status, "and could not be cut back");
       return status;
     }
     size_ += lines.size();
@@ -115,8 +92,8 @@ absl::Status MergedFile::Merge(uint32_t rank, StreamFile& source, bool ended) {
 }
 
 absl::Status MergedFile::Sync() {
-  MUSTER_RETURN_IF_ERROR(Open());
-  if (fdatasync(fd_.get()) != 0) return PosixError("sync " + path_);
+  MUSTER_ASSIGN_OR_RETURN(const auto fd, file_.Fd());
+  if (fdatasync(fd->get()) != 0) return PosixError("sync " + path());
   return absl::OkStatus();
 }
 

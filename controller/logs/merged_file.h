@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/unique_fd.h"
+#include "controller/logs/live_file.h"
 #include "controller/logs/merged_format.h"
 #include "controller/logs/stream_file.h"
 
@@ -19,8 +19,7 @@ class MergedFile {
  public:
   // Ranks first_rank .. first_rank + num_ranks - 1 of a job of `width` digits.
   MergedFile(std::string path, uint32_t first_rank, uint32_t num_ranks, int width,
-             OpenFiles& open_files);
-  ~MergedFile();
+             const Rotation& rotation, OpenFiles& open_files);
   MergedFile(const MergedFile&) = delete;
   MergedFile& operator=(const MergedFile&) = delete;
 
@@ -37,22 +36,19 @@ class MergedFile {
   absl::Status Merge(uint32_t rank, StreamFile& source, bool ended);
 
   absl::Status Sync();
-  void Close();
+  void Close() { file_.Close(); }
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return file_.path(); }
 
  private:
   uint64_t& Position(uint32_t rank, v1::Stream stream);
-  absl::Status Open();
   absl::StatusOr<bool> RecoverSome();
 
-  const std::string path_;
   const uint32_t first_rank_;
   const uint32_t num_ranks_;
   const int width_;
-  OpenFiles& open_files_;
 
-  UniqueFd fd_;
+  LiveFile file_;
   uint64_t size_ = 0;                // end of the last whole line
   std::vector<uint64_t> positions_;  // merged bytes of each rank's stdout and stderr
 };

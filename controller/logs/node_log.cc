@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/status.h"
+#include "common/utf8.h"
 #include "controller/logs/fs_user.h"
 #include "controller/logs/layout.h"
 
@@ -13,14 +14,15 @@ namespace {
 // process.
 constexpr int kMaxOpenFiles = 512;
 
-// The times of a chunk that belong to it; a node that says something else is not believed.
-std::vector<TimesRecord> TimesOf(const v1::LogChunk& chunk) {
+// The times of a chunk that belong to it, on the controller's clock; a node that says something
+// else is not believed.
+std::vector<TimesRecord> TimesOf(const v1::LogChunk& chunk, int64_t clock_offset_ns) {
   std::vector<TimesRecord> times;
   times.reserve(static_cast<size_t>(chunk.times_size()));
   for (const v1::WriteTime& time : chunk.times()) {
     if (time.offset() < chunk.offset()) continue;
     if (time.offset() - chunk.offset() >= chunk.data().size()) continue;
-    times.push_back({.offset = time.offset(), .realtime_ns = time.realtime_ns()});
+    times.push_back({.offset = time.offset(), .realtime_ns = time.realtime_ns() - clock_offset_ns});
   }
   return times;
 }
@@ -41,21 +43,27 @@ void Outbox::Deliver(
   reports.clear();
 }
 
-NodeLog::NodeLog(const AttemptFiles& files, size_t node, OpenFiles& open_files, Growth& growth)
+NodeLog::NodeLog(const AttemptFiles& files, size_t node, OpenFiles& open_files, Packer& packer,
+                 Growth& growth)
     : id_(files.id),
       uid_(files.uid),
       gid_(files.gid),
       first_rank_(files.plan.nodes(static_cast<int>(node)).first_rank()),
+      clock_offset_ns_(node < files.clock_offsets_ns.size() ? files.clock_offsets_ns[node] : 0),
       open_files_(open_files),
+      rotation_{.bytes = files.rotate_bytes,
+                .pack = [&packer, uid = files.uid,
+                         gid = files.gid](const std::string& path) { packer.Add(path, uid, gid); }},
       growth_(growth),
       merged_(MergedPath(files.output_dir, files.plan, node, files.id.attempt()), first_rank_,
               files.plan.nodes(static_cast<int>(node)).num_ranks(), RankWidth(files.plan.world()),
-              open_files) {
+              rotation_, open_files) {
   const uint32_t end = first_rank_ + files.plan.nodes(static_cast<int>(node)).num_ranks();
   for (uint32_t rank = first_rank_; rank < end; ++rank) {
     const std::string folder = RankDir(files.output_dir, files.id.attempt(), rank);
     for (const v1::Stream stream : kStreams) {
-      streams_.emplace_back(rank, std::make_unique<StreamFile>(folder, stream, open_files));
+      streams_.emplace_back(rank,
+                            std::make_unique<StreamFile>(folder, stream, rotation_, open_files));
     }
   }
 }
@@ -131,8 +139,10 @@ NodeLog::Taken NodeLog::OnChunk(const v1::LogChunk& chunk, const nodes::LogSink:
 void NodeLog::Take(const v1::LogChunk& chunk, StreamState& state, Outbox& out) {
   StreamFile& file = *state.file;
   const uint64_t before = file.size();
+  const uint64_t position = file.stream_size();
+  const uint64_t lost_before = file.lost();
   const uint64_t chunk_end = chunk.offset() + chunk.data().size();
-  if (state.ended && chunk_end > before) {
+  if (state.ended && chunk_end > position) {
     state.answer_due = true;
     if (!state.reported) {
       out.reports.push_back(absl::DataLossError(file.path() + ": bytes came after the end"));
@@ -142,13 +152,15 @@ void NodeLog::Take(const v1::LogChunk& chunk, StreamState& state, Outbox& out) {
   }
   // All is here, and its end is on the way into the journal: the round answers.
   if (state.ended && !state.recorded) return;
-  if (chunk.offset() > before) {
+  if (chunk.offset() > position && chunk.offset() - position > chunk.lost()) {
     // Bytes are missing because we refused them, or because the node began in the middle: asking
     // again is the cure.
     state.failed = true;
     return;
   }
-  const absl::Status status = file.Append(chunk.offset(), chunk.data(), TimesOf(chunk));
+  const absl::Status status =
+      file.Append(chunk.offset(), chunk.data(), TimesOf(chunk, clock_offset_ns_), chunk.lost(),
+                  chunk.lost_why());
   if (file.size() > before) growth_.SetSize(GrowthIndex(state), file.size());
   if (!status.ok()) {
     Fail(state, status, out);
@@ -156,14 +168,21 @@ void NodeLog::Take(const v1::LogChunk& chunk, StreamState& state, Outbox& out) {
     if (state.reported) out.reports.push_back(absl::OkStatus());
     state.failed = state.reported = false;
     if (file.size() == before) state.answer_due = true;
-    if (chunk.end() && chunk_end == file.size()) state.ended = true;
+    if (chunk.end() && chunk_end == file.stream_size()) state.ended = true;
+  }
+  if (file.lost() > lost_before) {
+    out.reports.push_back(absl::DataLossError(
+        file.path() + ": " + std::to_string(file.lost() - lost_before) + " bytes are lost: " +
+        (chunk.lost_why().empty() ? "dropped on the node, the log quota was full"
+                                  : ToValidUtf8(chunk.lost_why()))));
   }
   if (file.stream() == v1::STREAM_EVENTS) return;
   if (file.size() == before && !state.ended) return;
   const std::string_view data = chunk.data();
-  const uint64_t known = before - chunk.offset();
+  const uint64_t known = position > chunk.offset() ? position - chunk.offset() : 0;
   const std::string_view fresh = data.substr(std::min<uint64_t>(data.size(), known));
-  if (state.ended || merged_.Worthwhile(state.rank, file, fresh)) Merge(state, out);
+  if (state.ended || file.lost() > lost_before || merged_.Worthwhile(state.rank, file, fresh))
+    Merge(state, out);
 }
 
 void NodeLog::Merge(StreamState& state, Outbox& out) {
@@ -285,7 +304,8 @@ void NodeLog::Answer(StreamState& state, TimePoint now, std::chrono::millisecond
   *ack.mutable_id() = id_;
   ack.set_rank(state.rank);
   ack.set_stream(state.file->stream());
-  ack.set_offset(state.file->durable());
+  ack.set_offset(state.file->stream_durable());
+  ack.set_lost(state.file->lost());
   ack.set_end(state.recorded);
   out.acks.emplace_back(state.ack, std::move(ack));
 }

@@ -15,6 +15,7 @@
 #include "controller/logs/growth.h"
 #include "controller/logs/log_registry.h"
 #include "controller/logs/merged_file.h"
+#include "controller/logs/packer.h"
 #include "controller/logs/stream_file.h"
 #include "controller/logs/sync.h"
 
@@ -38,8 +39,9 @@ class NodeLog {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // `open_files` and `growth` outlive the object.
-  NodeLog(const AttemptFiles& files, size_t node, OpenFiles& open_files, Growth& growth);
+  // `open_files`, `packer` and `growth` outlive the object.
+  NodeLog(const AttemptFiles& files, size_t node, OpenFiles& open_files, Packer& packer,
+          Growth& growth);
 
   // A former process had this stream to its end. Before anything else.
   void RestoreEnd(const EndJournal::End& end);
@@ -105,7 +107,9 @@ class NodeLog {
   const uint32_t uid_;
   const uint32_t gid_;
   const uint32_t first_rank_;
+  const int64_t clock_offset_ns_;
   OpenFiles& open_files_;
+  const Rotation rotation_;
   Growth& growth_;
   std::atomic<bool> dirty_{true};  // a round has work; at first: to recover
 

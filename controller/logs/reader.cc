@@ -1,7 +1,5 @@
 #include "controller/logs/reader.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <functional>
 
@@ -20,6 +18,22 @@ bool Selected(const List& list, const Value& value) {
   return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
 }
 
+template <typename List>
+absl::Status CheckCoordinates(const std::string& name, const List& wanted, uint32_t size) {
+  for (const uint32_t value : wanted) {
+    if (value < std::max(size, 1U)) continue;
+    return absl::InvalidArgumentError(name + " " + std::to_string(value) + ": the job has " + name +
+                                      (size > 1 ? " 0 to " + std::to_string(size - 1) : " 0 only"));
+  }
+  return absl::OkStatus();
+}
+
+bool WantsRank(const v1::LogsRequest& request, const v1::RankPlan& rank) {
+  return Selected(request.ranks(), rank.rank()) && Selected(request.tp(), rank.tp()) &&
+         Selected(request.pp(), rank.pp()) && Selected(request.cp(), rank.cp()) &&
+         Selected(request.dp(), rank.dp());
+}
+
 absl::Status CheckRequest(const v1::Plan& plan, const v1::LogsRequest& request) {
   for (const uint32_t rank : request.ranks()) {
     if (rank >= static_cast<uint32_t>(plan.ranks_size())) {
@@ -28,6 +42,10 @@ absl::Status CheckRequest(const v1::Plan& plan, const v1::LogsRequest& request) 
                                         std::to_string(plan.ranks_size() - 1));
     }
   }
+  MUSTER_RETURN_IF_ERROR(CheckCoordinates("tp", request.tp(), plan.tp()));
+  MUSTER_RETURN_IF_ERROR(CheckCoordinates("pp", request.pp(), plan.pp()));
+  MUSTER_RETURN_IF_ERROR(CheckCoordinates("cp", request.cp(), plan.cp()));
+  MUSTER_RETURN_IF_ERROR(CheckCoordinates("dp", request.dp(), plan.dp()));
   std::vector<std::string> hosts;
   for (const v1::NodePlan& node : plan.nodes()) hosts.push_back(node.host().host());
   for (const std::string& host : request.hosts()) {
@@ -62,7 +80,7 @@ absl::StatusOr<std::unique_ptr<Reader>> Reader::Make(const std::string& output_d
   };
   std::vector<Wanted> wanted;
   for (const v1::RankPlan& rank : plan.ranks()) {
-    if (!Selected(request.ranks(), rank.rank())) continue;
+    if (!WantsRank(request, rank)) continue;
     if (rank.node() >= static_cast<uint32_t>(plan.nodes_size())) continue;
     const std::string& host = plan.nodes(static_cast<int>(rank.node())).host().host();
     if (!Selected(request.hosts(), host)) continue;
@@ -72,6 +90,7 @@ absl::StatusOr<std::unique_ptr<Reader>> Reader::Make(const std::string& output_d
   }
   std::unique_ptr<Reader> reader(new Reader());
   if (request.has_tail_lines()) reader->tail_lines_ = request.tail_lines();
+  if (request.has_since_ns()) reader->since_ns_ = request.since_ns();
   const size_t buffer = std::max(kBufferLeast, kBufferTotal / std::max<size_t>(1, wanted.size()));
   for (Wanted& want : wanted) {
     const std::string folder = RankDir(output_dir, attempt, want.rank);
@@ -79,6 +98,9 @@ absl::StatusOr<std::unique_ptr<Reader>> Reader::Make(const std::string& output_d
         {.growth_index = want.rank * kNumStreams + StreamIndex(want.stream),
          .path = folder + "/" + LogName(want.stream),
          .cursor = StreamCursor(folder, want.rank, std::move(want.host), want.stream, buffer)});
+    StreamCursor& cursor = reader->sources_.back().cursor;
+    if (request.times() || !request.grep().empty()) cursor.WithTimes();
+    if (!request.grep().empty()) cursor.WholeLines();
   }
   return reader;
 }
@@ -94,18 +116,19 @@ absl::Status Reader::Extend(const Growth& growth) {
 
 absl::Status Reader::ExtendFromFiles(bool ended) {
   for (Source& source : sources_) {
-    struct stat info {};
-    // A file that is not there is a stream that has not begun.
-    const bool found = stat(source.path.c_str(), &info) == 0;
-    source.cursor.Extend(found ? static_cast<uint64_t>(info.st_size) : 0, ended);
+    MUSTER_ASSIGN_OR_RETURN(const uint64_t size, LogSource(source.path).Size());
+    source.cursor.Extend(size, ended);  // a file that is not there is a stream that has not begun
   }
   return SeekOnce();
 }
 
 absl::Status Reader::SeekOnce() {
   extended_ = true;
-  if (!tail_lines_) return absl::OkStatus();
-  for (Source& source : sources_) MUSTER_RETURN_IF_ERROR(source.cursor.SeekTail(*tail_lines_));
+  for (Source& source : sources_) {
+    if (since_ns_) MUSTER_RETURN_IF_ERROR(source.cursor.SeekTime(*since_ns_));
+    if (tail_lines_) MUSTER_RETURN_IF_ERROR(source.cursor.SeekTail(*tail_lines_));
+  }
+  since_ns_.reset();
   tail_lines_.reset();
   return absl::OkStatus();
 }

@@ -20,8 +20,8 @@ class Reader {
  public:
   using TimePoint = StreamCursor::TimePoint;
 
-  // Those streams of `plan` that the request's ranks, hosts and streams let through.
-  // InvalidArgument: the request names a rank or host that the job has not.
+  // Those streams of `plan` that the request's ranks, coordinates, hosts and streams let through.
+  // InvalidArgument: the request names a rank, coordinate or host that the job has not.
   static absl::StatusOr<std::unique_ptr<Reader>> Make(const std::string& output_dir,
                                                       uint32_t attempt, const v1::Plan& plan,
                                                       const v1::LogsRequest& request);
@@ -57,6 +57,7 @@ class Reader {
 
   std::vector<Source> sources_;
   std::optional<uint64_t> tail_lines_;
+  std::optional<int64_t> since_ns_;
   std::vector<Entry> heap_;  // those that are Ready, earliest line on top
   bool extended_ = false;    // streams that were not Ready may be now
 };

@@ -1,12 +1,10 @@
 #include "controller/logs/stream_cursor.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "common/status.h"
-#include "controller/logs/file_io.h"
 #include "controller/logs/layout.h"
 
 namespace muster::logs {
@@ -18,7 +16,7 @@ constexpr size_t kTailBlock = 64 << 10;
 
 StreamCursor::StreamCursor(const std::string& folder, uint32_t rank, std::string host,
                            v1::Stream stream, size_t buffer_size)
-    : log_path_(folder + "/" + LogName(stream)),
+    : log_(folder + "/" + LogName(stream)),
       rank_(rank),
       host_(std::move(host)),
       stream_(stream),
@@ -35,26 +33,50 @@ void StreamCursor::Extend(uint64_t size, bool ended) {
 }
 
 absl::Status StreamCursor::SeekTail(uint64_t lines) {
-  if (lines == 0) {
-    position_ = size_;
-    return absl::OkStatus();
-  }
-  if (size_ == 0) return absl::OkStatus();
-  MUSTER_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(log_path_, O_RDONLY));
+  if (lines == 0) position_ = size_;
+  if (position_ >= size_) return absl::OkStatus();
   // The newline of the last line is no separator: look in front of it.
   uint64_t end = size_ - 1;
   while (end > 0) {
     const auto want = static_cast<size_t>(std::min<uint64_t>(end, kTailBlock));
-    MUSTER_ASSIGN_OR_RETURN(const std::string block, ReadAt(fd.get(), end - want, want, log_path_));
+    MUSTER_ASSIGN_OR_RETURN(const std::string block, log_.ReadAt(end - want, want));
     for (size_t at = block.size(); at > 0; --at) {
       if (block[at - 1] != '\n' || --lines > 0) continue;
-      position_ = end - want + at;
+      position_ = std::max(position_, end - want + at);
       return absl::OkStatus();
     }
     end -= want;
   }
-  position_ = 0;
   return absl::OkStatus();
+}
+
+absl::Status StreamCursor::SeekTime(int64_t since_ns) {
+  const std::optional<uint64_t> from = times_.FirstSince(since_ns);
+  if (!from) return absl::OkStatus();  // no times: all may be new
+  position_ = std::min(*from, size_);
+  if (position_ == 0 || position_ == size_) return absl::OkStatus();
+  // The line that goes on here began before.
+  for (uint64_t at = position_ - 1; at < size_;) {
+    const auto want = static_cast<size_t>(std::min<uint64_t>(size_ - at, kTailBlock));
+    MUSTER_ASSIGN_OR_RETURN(const std::string block, log_.ReadAt(at, want));
+    const size_t newline = block.find('\n');
+    if (newline != std::string::npos) {
+      position_ = at + newline + 1;
+      return absl::OkStatus();
+    }
+    if (block.empty()) break;
+    at += block.size();
+  }
+  position_ = size_;
+  return absl::OkStatus();
+}
+
+// What retention has removed is passed over.
+absl::StatusOr<std::string> StreamCursor::ReadOn(uint64_t from, size_t want) {
+  auto data = log_.ReadAt(from, want);
+  if (!absl::IsOutOfRange(data.status()) || !buffer_.empty()) return data;
+  MUSTER_ASSIGN_OR_RETURN(position_, log_.First());
+  return log_.ReadAt(position_, want);
 }
 
 absl::Status StreamCursor::Fill() {
@@ -64,9 +86,9 @@ absl::Status StreamCursor::Fill() {
   if (from >= size_ || buffer_.size() >= buffer_size_) return absl::OkStatus();
   const auto want =
       static_cast<size_t>(std::min<uint64_t>(size_ - from, buffer_size_ - buffer_.size()));
-  MUSTER_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(log_path_, O_RDONLY));
-  MUSTER_ASSIGN_OR_RETURN(const std::string more, ReadAt(fd.get(), from, want, log_path_));
-  if (more.size() < want) size_ = from + more.size();  // cut back after a failed sync
+  MUSTER_ASSIGN_OR_RETURN(const std::string more, ReadOn(from, want));
+  const uint64_t begin = position_ + buffer_.size();    // `from`, or behind what was removed
+  if (more.size() < want) size_ = begin + more.size();  // cut back after a failed sync
   buffer_ += more;
   return absl::OkStatus();
 }
@@ -93,6 +115,7 @@ absl::StatusOr<bool> StreamCursor::Ready(TimePoint now) {
   if (FindHead()) return true;
   if (Buffered().empty()) return false;
   if (!ended_) {
+    if (whole_lines_) return false;
     if (!partial_since_) partial_since_ = now;
     if (now - *partial_since_ < kPartialDelay) return false;
   }
@@ -109,8 +132,15 @@ v1::LogsResponse StreamCursor::Take(int64_t until) {
   run.set_offset(position_);
   run.set_realtime_ns(head_time_);
   size_t taken = 0;
+  int64_t told = head_time_;
   do {
     key_ = std::max(key_, head_time_);
+    if (with_times_ && head_time_ != told) {
+      v1::WriteTime& time = *run.add_times();
+      time.set_offset(position_);
+      time.set_realtime_ns(head_time_);
+      told = head_time_;
+    }
     taken += head_;
     begin_ += head_;
     position_ += head_;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "controller/logs/log_source.h"
 #include "controller/logs/times_reader.h"
 #include "muster/v1/control.pb.h"
 
@@ -32,6 +33,12 @@ class StreamCursor {
   void Extend(uint64_t size, bool ended);
   // Skips to the last `lines` lines of what Extend said.
   absl::Status SeekTail(uint64_t lines);
+  // Skips lines that were written before this time; the first one that counts may be still to come.
+  absl::Status SeekTime(int64_t since_ns);
+  // Take tells the time of each line that has another one than the line before.
+  void WithTimes() { with_times_ = true; }
+  // An unfinished line is kept back until it ends.
+  void WholeLines() { whole_lines_ = true; }
 
   // Whether Take has something to give. Reads ahead.
   absl::StatusOr<bool> Ready(TimePoint now);
@@ -47,10 +54,11 @@ class StreamCursor {
 
  private:
   std::string_view Buffered() const { return std::string_view(buffer_).substr(begin_); }
+  absl::StatusOr<std::string> ReadOn(uint64_t from, size_t want);
   absl::Status Fill();
   bool FindHead();
 
-  const std::string log_path_;
+  const LogSource log_;
   const uint32_t rank_;
   const std::string host_;
   const v1::Stream stream_;
@@ -68,6 +76,8 @@ class StreamCursor {
   int64_t key_ = 0;
   bool mid_line_ = false;
   std::optional<TimePoint> partial_since_;  // the unfinished line has not grown since
+  bool with_times_ = false;
+  bool whole_lines_ = false;
 };
 
 }  // namespace muster::logs

@@ -51,6 +51,24 @@ absl::StatusOr<uint64_t> FirstRecordAbove(int fd, uint64_t offset, uint64_t num_
   return low;
 }
 
+absl::StatusOr<uint64_t> FirstOffsetSince(int fd, int64_t realtime_ns, uint64_t num_records,
+                                          const std::string& path) {
+  uint64_t low = 0;
+  uint64_t high = num_records;
+  while (low < high) {
+    const uint64_t middle = low + (high - low) / 2;
+    MUSTER_ASSIGN_OR_RETURN(const TimesRecord record, ReadRecord(fd, middle, path));
+    if (record.realtime_ns < realtime_ns) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  if (low == num_records) return UINT64_MAX;
+  MUSTER_ASSIGN_OR_RETURN(const TimesRecord record, ReadRecord(fd, low, path));
+  return record.offset;
+}
+
 absl::StatusOr<TimesTail> RepairTimes(int fd, uint64_t log_size, const std::string& path) {
   MUSTER_ASSIGN_OR_RETURN(const uint64_t count, CountRecords(fd, path));
   TimesTail tail;

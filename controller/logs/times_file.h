@@ -34,6 +34,11 @@ absl::Status AppendTimes(int fd, const std::vector<TimesRecord>& records, TimesT
 absl::StatusOr<uint64_t> FirstRecordAbove(int fd, uint64_t offset, uint64_t num_records,
                                           const std::string& path);
 
+// The offset of the first record that is not older than `realtime_ns`, by binary search; all ones
+// when all are older.
+absl::StatusOr<uint64_t> FirstOffsetSince(int fd, int64_t realtime_ns, uint64_t num_records,
+                                          const std::string& path);
+
 // Whole records behind a right header; 0 for a foreign or empty file.
 absl::StatusOr<uint64_t> CountRecords(int fd, const std::string& path);
 

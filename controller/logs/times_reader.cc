@@ -45,6 +45,16 @@ void TimesReader::Find(uint64_t offset) {
   if (above.ok() && *above > 0) LoadBlock(*above - 1);
 }
 
+std::optional<uint64_t> TimesReader::FirstSince(int64_t realtime_ns) const {
+  const absl::StatusOr<UniqueFd> fd = OpenFile(path_, O_RDONLY);
+  if (!fd.ok()) return std::nullopt;
+  const auto count = CountRecords(fd->get(), path_);
+  if (!count.ok() || *count == 0) return std::nullopt;
+  const auto found = FirstOffsetSince(fd->get(), realtime_ns, *count, path_);
+  if (!found.ok()) return std::nullopt;
+  return *found;
+}
+
 int64_t TimesReader::TimeAt(uint64_t offset) {
   if (!started_) Find(offset);
   while (true) {

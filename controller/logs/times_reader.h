@@ -3,6 +3,7 @@
 #include <absl/status/status.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,9 @@ class TimesReader {
 
   // Node's time at which the byte at `offset` was written; 0 = unknown. Offsets must not fall.
   int64_t TimeAt(uint64_t offset);
+  // Offset of the first byte that was written at or after this time, or of the file's end (all
+  // ones) if there is none; nothing for a file without times. A clock that went back blurs it.
+  std::optional<uint64_t> FirstSince(int64_t realtime_ns) const;
   // The file may have grown.
   void Refresh() { at_end_ = false; }
 

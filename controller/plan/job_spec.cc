@@ -229,6 +229,9 @@ absl::StatusOr<v1::JobSpec> BuildJobSpec(const Recipe* recipe, const Overrides& 
     if (!grace.ok()) return Annotate(grace.status(), "--grace");
     SetGrace(*grace, out);
   }
+  MUSTER_ASSIGN_OR_RETURN(
+      *out.mutable_logs(),
+      MakeLogRules(recipe == nullptr ? LogWords() : recipe->logs, overrides.logs));
   if (recipe != nullptr) {
     MUSTER_ASSIGN_OR_RETURN(const std::vector<v1::EnvVar> secrets,
                             ResolveSecrets(*recipe, surroundings));

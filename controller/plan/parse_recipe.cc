@@ -6,6 +6,7 @@
 #include "common/status.h"
 #include "common/suggest.h"
 #include "controller/plan/job_name.h"
+#include "controller/plan/log_rules.h"
 #include "controller/plan/recipe.h"
 #include "controller/plan/recipe_reader.h"
 #include "controller/plan/toml_value.h"
@@ -197,7 +198,7 @@ absl::StatusOr<Recipe> ParseRecipe(std::string_view text, const std::string& sou
     reader.Finish();
   }
   ReadEmpty(top.FindTable("restart"), complaints);
-  ReadEmpty(top.FindTable("logs"), complaints);
+  if (const TomlEntry* logs = top.FindTable("logs")) out.logs = ReadLogs(*logs, complaints);
   top.Finish();
   MUSTER_RETURN_IF_ERROR(complaints.ToStatus());
   return out;

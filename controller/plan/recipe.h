@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "controller/plan/log_rules.h"
 #include "muster/v1/job.pb.h"
 
 // Recipes: TOML job files (docs/recipe.md), and how they, the command line and the submitter's
@@ -40,6 +41,7 @@ struct Recipe {
   std::string bind_to;                  // empty: not given
   uint32_t save_signal = 0;             // 0 = SIGTERM
   std::vector<std::string> rule_files;  // of `muster why`, as written
+  LogWords logs;
 };
 
 // Pure. InvalidArgument: one "source:line:column: message" a line, in file order, at most 20.
@@ -57,6 +59,7 @@ struct Overrides {
   std::vector<std::string> env_files;  // paths, in order; over the recipe, below `env`
   std::vector<std::string> env;  // NAME=VALUE, or NAME to take it from the submitter's environment
   std::vector<std::string> command;  // after `--`; replaces the recipe's
+  LogWords logs;
 };
 
 // What the submitter's machine adds. A seam: tests give their own.

@@ -108,6 +108,10 @@ struct EngineHost::Recorder {
     files.uid = owner.uid;
     files.gid = owner.gid;
     files.run_id = engine::RunId(host.state_, job);
+    files.rotate_bytes = job.spec.logs().rotate_bytes();
+    for (const engine::NodeRun& node : job.nodes) {
+      files.clock_offsets_ns.push_back(engine::SureClockOffset(node));
+    }
     Later([&h = host, id = job.id, files = std::move(files)] { h.OpenLogs(id, files); });
   }
   void operator()(const engine::AbandonLogs& action) const {

@@ -6,6 +6,12 @@
 
 namespace muster::runtime {
 
+namespace {
+
+constexpr absl::Duration kRetry = absl::Seconds(2);
+
+}  // namespace
+
 OutputWriter::OutputWriter() : thread_([this] { Run(); }) {}
 
 OutputWriter::~OutputWriter() {
@@ -41,15 +47,23 @@ void OutputWriter::Run() {
     std::deque<Job> jobs;
     {
       absl::MutexLock lock(&mutex_);
-      mutex_.Await(absl::Condition(&ready));
-      if (queue_.empty()) return;
+      mutex_.AwaitWithTimeout(absl::Condition(&ready),
+                              unwritten_.empty() ? absl::InfiniteDuration() : kRetry);
+      if (closed_ && queue_.empty()) return;
       jobs.swap(queue_);
     }
-    for (const Job& job : jobs) {
+    for (auto& [path, job] : std::exchange(unwritten_, {})) jobs.push_front(std::move(job));
+    for (Job& job : jobs) {
       const std::string text = job.make ? job.make() : job.text;
       const auto status = job.append ? AppendOutput(job.path, text, job.owner)
                                      : WriteOutput(job.path, text, job.owner);
-      if (!status.ok()) log::Warning(std::string(status.message()));
+      if (status.ok()) {
+        unwritten_.erase(job.path);
+        continue;
+      }
+      if (!job.failed) log::Warning(std::string(status.message()));
+      job.failed = true;
+      if (!job.append) unwritten_[job.path] = std::move(job);
     }
   }
 }

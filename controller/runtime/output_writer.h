@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <string>
 #include <thread>
 
@@ -13,8 +14,8 @@
 namespace muster::runtime {
 
 // Writes into output folders on a thread of its own: these may lie on a slow or full file system,
-// which must not hold up the engine. What can't be written is reported in the controller's log; the
-// store has it all the same. Any thread.
+// which must not hold up the engine. What can't be written is reported in the controller's log, and
+// whole files are tried again until they can; the store has it all the same. Any thread.
 class OutputWriter {
  public:
   OutputWriter();
@@ -33,6 +34,7 @@ class OutputWriter {
     std::function<std::string()> make;  // instead of text
     Owner owner;
     bool append = false;
+    bool failed = false;
   };
   void Post(Job job);
   void Run();
@@ -40,6 +42,7 @@ class OutputWriter {
   absl::Mutex mutex_;
   std::deque<Job> queue_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<std::string, Job> unwritten_;  // the writer's thread: the newest of each whole file
   std::thread thread_;
 };
 

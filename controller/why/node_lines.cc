@@ -46,6 +46,11 @@ std::string Details(const v1::Job& job, const v1::NodeEnd& end) {
     out += "; outlived its rank and was ended: " + DescribeProcess(process);
   }
   for (const std::string& note : report.notes()) out += "; " + note;
+  for (const v1::RankView& rank : job.ranks()) {
+    if (rank.host() != end.host() || rank.status().lost_bytes() == 0) continue;
+    out += fmt::format("; rank {} lost {} bytes of output: {}", rank.plan().rank(),
+                       rank.status().lost_bytes(), rank.status().lost_reason());
+  }
   return engine::Printable(out);
 }
 

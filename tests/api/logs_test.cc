@@ -227,5 +227,86 @@ TEST_F(LogsTest, TheEndOfTheServerEndsViewers) {
   closer.join();
 }
 
+TEST_F(LogsTest, GrepGivesTheLinesThatMatch) {
+  ASSERT_TRUE(logs_->Open(files_).ok());
+  Write(0, "loss 1\nnoise\nloss 2\nlo");
+  v1::LogsRequest request = Request(true);
+  request.set_grep("^loss [0-9]$");
+  request.set_times(true);
+  const auto viewer = View(request);
+  v1::LogsResponse run;
+  ASSERT_TRUE(viewer->stream->Read(&run));
+  EXPECT_EQ(run.data(), "loss 1\n");
+  EXPECT_EQ(run.offset(), 0U);
+  ASSERT_TRUE(viewer->stream->Read(&run));
+  EXPECT_EQ(run.data(), "loss 2\n");
+  EXPECT_EQ(run.offset(), 13U);
+  Write(0, "ss 3\n");  // a line that comes in two writes is looked at whole
+  ASSERT_TRUE(viewer->stream->Read(&run));
+  EXPECT_EQ(run.data(), "loss 3\n");
+  EXPECT_EQ(run.realtime_ns(), 1);
+  EndAll();
+  SetState(v1::JOB_STATE_SUCCEEDED);
+  EXPECT_FALSE(viewer->stream->Read(&run));
+  EXPECT_TRUE(viewer->stream->Finish().ok());
+}
+
+TEST_F(LogsTest, ABadPatternIsRefusedWithItsPlace) {
+  v1::LogsRequest request = Request(false);
+  request.set_grep("a(b");
+  const auto viewer = View(request);
+  EXPECT_EQ(viewer->Read(), "");
+  const grpc::Status status = viewer->stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(status.error_message().find("at character 4"), std::string::npos)
+      << status.error_message();
+}
+
+TEST_F(LogsTest, APatternThatNeverEndsIsGivenUp) {
+  ASSERT_TRUE(logs_->Open(files_).ok());
+  std::string line(5000, 'a');
+  line.push_back('\n');
+  Write(0, line);
+  v1::LogsRequest request = Request(false);
+  request.set_grep("(a+)+b(?<=x)|(a|aa)+$c");
+  const auto viewer = View(request);
+  EXPECT_EQ(viewer->Read(), "");
+  const grpc::Status status = viewer->stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+  EXPECT_NE(status.error_message().find("line of rank 0"), std::string::npos)
+      << status.error_message();
+}
+
+TEST_F(LogsTest, FollowGoesOnWithTheNextAttempt) {
+  ASSERT_TRUE(logs_->Open(files_).ok());
+  SetState(v1::JOB_STATE_RESTARTING);
+  Write(0, "first\n");
+  EndAll();
+  v1::LogsRequest request = Request(true);
+  request.set_tail_lines(5);
+  const auto viewer = View(request);
+  EXPECT_EQ(viewer->Read(6), "first\n");
+  logs::AttemptFiles next = files_;
+  next.id.set_attempt(1);
+  ASSERT_TRUE(logs_->Open(next).ok());
+  logs_->OnLog(logs::HostOf(next, 0), logs::MakeChunk(next, 0, v1::STREAM_STDOUT, 0, "second\n"),
+               acks_.Callback());
+  v1::Job job;
+  job.set_id("7");
+  job.set_state(v1::JOB_STATE_RUNNING);
+  job.set_attempt(1);
+  job.set_output_dir(dir_.path());
+  *job.mutable_plan() = files_.plan;
+  backend_.SetJob(job);
+  v1::LogsResponse run;
+  ASSERT_TRUE(viewer->stream->Read(&run));
+  EXPECT_EQ(run.data(), "second\n");
+  EXPECT_EQ(run.attempt(), 1U);
+  viewer->context.TryCancel();
+  v1::LogsRequest all = Request(false);
+  all.set_all_attempts(true);
+  EXPECT_EQ(View(all)->Read(), "first\nsecond\n");
+}
+
 }  // namespace
 }  // namespace muster::api

@@ -15,14 +15,14 @@ class MergedFileTest : public testing::Test {
   MergedFileTest() {
     for (uint32_t rank : {4, 5}) {
       std::filesystem::create_directory(dir_.File(std::to_string(rank)));
-      ranks_.push_back(
-          std::make_unique<StreamFile>(dir_.File(std::to_string(rank)), v1::STREAM_STDOUT, open_));
+      ranks_.push_back(std::make_unique<StreamFile>(dir_.File(std::to_string(rank)),
+                                                    v1::STREAM_STDOUT, rotation_, open_));
       EXPECT_TRUE(ranks_.back()->Recover().ok());
     }
   }
 
   std::unique_ptr<MergedFile> Open() {
-    auto merged = std::make_unique<MergedFile>(path_, 4, 2, 1, open_);
+    auto merged = std::make_unique<MergedFile>(path_, 4, 2, 1, rotation_, open_);
     EXPECT_TRUE(merged->Recover().ok());
     return merged;
   }
@@ -36,6 +36,7 @@ class MergedFileTest : public testing::Test {
 
   TempDir dir_;
   const std::string path_ = dir_.File("tiny.log.0.h");
+  Rotation rotation_;
   OpenFiles open_{0};
   std::vector<std::unique_ptr<StreamFile>> ranks_;
 };

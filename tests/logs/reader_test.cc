@@ -27,7 +27,7 @@ class ReaderTest : public testing::Test {
     if (!file) {
       const std::string folder = RankDir(dir_.path(), 0, rank);
       std::filesystem::create_directories(folder);
-      file = std::make_unique<StreamFile>(folder, stream, open_);
+      file = std::make_unique<StreamFile>(folder, stream, rotation_, open_);
       ASSERT_TRUE(file->Recover().ok());
     }
     ASSERT_TRUE(file->Append(file->size(), text, {{file->size(), time}}).ok());
@@ -56,6 +56,7 @@ class ReaderTest : public testing::Test {
 
   TempDir dir_;
   const AttemptFiles files_ = MakeAttempt(dir_.path(), 2, 2);
+  Rotation rotation_;
   OpenFiles open_{0};
   Growth growth_{4};
   std::map<std::pair<uint32_t, v1::Stream>, std::unique_ptr<StreamFile>> streams_;
@@ -243,6 +244,71 @@ TEST_F(ReaderTest, EveryStreamComesWhole) {
     RC_ASSERT(got == expected);
   });
   EXPECT_TRUE(ok);
+}
+
+TEST_F(ReaderTest, SinceSkipsOlderLines) {
+  Write(0, 10, "old\n");
+  Write(0, 20, "new\n");
+  Write(1, 5, "also old\n");
+  v1::LogsRequest request;
+  request.set_since_ns(15);
+  EXPECT_EQ(ReadAll(request), std::vector<std::string>{"0:new\n"});
+}
+
+TEST_F(ReaderTest, SinceBeginsWithAWholeLine) {
+  Write(0, 10, "begun before ");
+  Write(0, 20, "ended after\nnew\n");
+  v1::LogsRequest request;
+  request.set_since_ns(15);
+  EXPECT_EQ(ReadAll(request), std::vector<std::string>{"0:new\n"});
+}
+
+TEST_F(ReaderTest, SinceWaitsForLinesThatAreStillToCome) {
+  Write(0, 10, "old\n");
+  v1::LogsRequest request;
+  request.set_since_ns(15);
+  const auto reader = Make(request);
+  ASSERT_TRUE(reader->Extend(growth_).ok());
+  EXPECT_TRUE(Drain(*reader).empty());
+  Write(0, 30, "new\n");
+  ASSERT_TRUE(reader->Extend(growth_).ok());
+  EXPECT_EQ(Drain(*reader), std::vector<std::string>{"0:new\n"});
+}
+
+TEST_F(ReaderTest, TellsTheTimesOfLines) {
+  Write(0, 10, "a\nb\n");
+  Write(0, 20, "c\n");
+  v1::LogsRequest request;
+  request.set_times(true);
+  const auto reader = Make(request);
+  ASSERT_TRUE(reader->ExtendFromFiles(true).ok());
+  const auto run = reader->Next(now_);
+  ASSERT_TRUE(run.ok() && *run);
+  EXPECT_EQ((*run)->realtime_ns(), 10);
+  ASSERT_EQ((*run)->times_size(), 1);
+  EXPECT_EQ((*run)->times(0).offset(), 4U);
+  EXPECT_EQ((*run)->times(0).realtime_ns(), 20);
+}
+
+TEST_F(ReaderTest, RanksByTheirCoordinates) {
+  AttemptFiles files = files_;
+  files.plan.set_tp(2);
+  files.plan.set_pp(2);
+  for (int rank = 0; rank < 4; ++rank) {
+    files.plan.mutable_ranks(rank)->set_tp(static_cast<uint32_t>(rank % 2));
+    files.plan.mutable_ranks(rank)->set_pp(static_cast<uint32_t>(rank / 2));
+    Write(static_cast<uint32_t>(rank), rank, "x\n");
+  }
+  v1::LogsRequest request;
+  request.add_pp(1);
+  request.add_tp(0);
+  auto reader = Reader::Make(dir_.path(), 0, files.plan, request);
+  ASSERT_TRUE(reader.ok());
+  ASSERT_TRUE((*reader)->ExtendFromFiles(true).ok());
+  EXPECT_EQ(Drain(**reader), std::vector<std::string>{"2:x\n"});
+  request.add_dp(1);
+  EXPECT_EQ(Reader::Make(dir_.path(), 0, files.plan, request).status().message(),
+            "dp 1: the job has dp 0 only");
 }
 
 }  // namespace

@@ -292,5 +292,65 @@ TEST_F(RegistryTest, ManyRanksFromManyThreads) {
   EXPECT_EQ(std::count(merged.begin(), merged.end(), '\n'), 330);
 }
 
+v1::LogChunk Lossy(const AttemptFiles& files, uint64_t offset, const std::string& data,
+                   uint64_t lost) {
+  v1::LogChunk chunk = MakeChunk(files, 0, v1::STREAM_STDOUT, offset, data);
+  chunk.set_lost(lost);
+  v1::WriteTime& time = *chunk.add_times();
+  time.set_offset(offset);
+  time.set_realtime_ns(77);
+  return chunk;
+}
+
+const char kMarker[] =
+    "[muster: 100 bytes of this output were lost here: dropped on its node, the log quota was "
+    "full]\n";
+
+TEST_F(RegistryTest, AMarkerStandsForWhatTheNodeHasDropped) {
+  Send(0, v1::STREAM_STDOUT, 0, "be");
+  registry_->OnLog(HostOf(files_, 0), Lossy(files_, 102, "fore\nafter\n", 100), acks_.Callback());
+  ASSERT_TRUE(acks_.WaitFor(0, v1::STREAM_STDOUT, 113));
+  const std::string expected = std::string("be\n") + kMarker + "fore\nafter\n";
+  EXPECT_EQ(Content(0, v1::STREAM_STDOUT), expected);
+  EXPECT_EQ(acks_.All().back().lost(), 100U);
+  // Sent again, with what the controller had got in time counted as lost: nothing changes.
+  registry_->OnLog(HostOf(files_, 0), Lossy(files_, 102, "fore\nafter\n", 102), acks_.Callback());
+  Send(0, v1::STREAM_STDOUT, 108, "ter\nmore\n");
+  ASSERT_TRUE(acks_.WaitFor(0, v1::STREAM_STDOUT, 118));
+  EXPECT_EQ(Content(0, v1::STREAM_STDOUT), expected + "more\n");
+  {
+    absl::MutexLock lock(&mutex_);
+    ASSERT_EQ(errors_.size(), 1U);
+    EXPECT_NE(errors_[0].message().find("100 bytes are lost: dropped on the node"),
+              std::string::npos);
+  }
+  // A restarted controller still tells file and stream apart.
+  Restart();
+  Send(0, v1::STREAM_STDOUT, 118, "end\n", true);
+  ASSERT_TRUE(acks_.WaitFor(0, v1::STREAM_STDOUT, 122, true));
+  EXPECT_EQ(Content(0, v1::STREAM_STDOUT), expected + "more\nend\n");
+}
+
+TEST_F(RegistryTest, AGapThatNobodyToldIsStillRefused) {
+  Send(0, v1::STREAM_STDOUT, 0, "be");
+  registry_->OnLog(HostOf(files_, 0), Lossy(files_, 103, "x", 100), acks_.Callback());
+  ASSERT_TRUE(acks_.WaitFor(0, v1::STREAM_STDOUT, 2));
+  EXPECT_EQ(Content(0, v1::STREAM_STDOUT), "be");
+}
+
+TEST_F(RegistryTest, ATornMarkerIsCutOffAndWrittenAgain) {
+  Send(0, v1::STREAM_STDOUT, 0, "one\n");
+  registry_->OnLog(HostOf(files_, 0), Lossy(files_, 104, "two\n", 100), acks_.Callback());
+  ASSERT_TRUE(acks_.WaitFor(0, v1::STREAM_STDOUT, 108));
+  registry_.reset();
+  const std::string log = RankDir(dir_.path(), 0, 0) + "/stdout.log";
+  fs::resize_file(log, 20);
+  Restart();
+  Send(0, v1::STREAM_STDOUT, 0, "one\n");
+  registry_->OnLog(HostOf(files_, 0), Lossy(files_, 104, "two\n", 100), acks_.Callback());
+  ASSERT_TRUE(acks_.WaitFor(0, v1::STREAM_STDOUT, 108));
+  EXPECT_EQ(Content(0, v1::STREAM_STDOUT), std::string("one\n") + kMarker + "two\n");
+}
+
 }  // namespace
 }  // namespace muster::logs

@@ -19,11 +19,12 @@ namespace {
 class StreamFileTest : public testing::Test {
  protected:
   TempDir dir_;
+  Rotation rotation_;
   OpenFiles open_{0};
 };
 
 TEST_F(StreamFileTest, DuplicatesAndOverlapsAreHarmless) {
-  StreamFile file(dir_.path(), v1::STREAM_STDOUT, open_);
+  StreamFile file(dir_.path(), v1::STREAM_STDOUT, rotation_, open_);
   ASSERT_TRUE(file.Recover().ok());
   ASSERT_TRUE(file.Append(0, "hello", {{0, 1}}).ok());
   ASSERT_TRUE(file.Append(0, "hello", {{0, 1}}).ok());
@@ -35,7 +36,7 @@ TEST_F(StreamFileTest, DuplicatesAndOverlapsAreHarmless) {
 }
 
 TEST_F(StreamFileTest, RefusesGaps) {
-  StreamFile file(dir_.path(), v1::STREAM_STDOUT, open_);
+  StreamFile file(dir_.path(), v1::STREAM_STDOUT, rotation_, open_);
   ASSERT_TRUE(file.Recover().ok());
   ASSERT_TRUE(file.Append(0, "abc", {}).ok());
   const absl::Status gap = file.Append(4, "e", {});
@@ -47,12 +48,12 @@ TEST_F(StreamFileTest, RefusesGaps) {
 
 TEST_F(StreamFileTest, GoesOnWhereAFormerProcessStopped) {
   {
-    StreamFile file(dir_.path(), v1::STREAM_STDERR, open_);
+    StreamFile file(dir_.path(), v1::STREAM_STDERR, rotation_, open_);
     ASSERT_TRUE(file.Recover().ok());
     ASSERT_TRUE(file.Append(0, "abc", {{0, 7}}).ok());
   }
   EXPECT_EQ(open_, 0);
-  StreamFile file(dir_.path(), v1::STREAM_STDERR, open_);
+  StreamFile file(dir_.path(), v1::STREAM_STDERR, rotation_, open_);
   ASSERT_TRUE(file.Recover().ok());
   EXPECT_EQ(file.size(), 3u);
   EXPECT_EQ(file.durable(), 0u);
@@ -63,7 +64,7 @@ TEST_F(StreamFileTest, GoesOnWhereAFormerProcessStopped) {
 }
 
 TEST_F(StreamFileTest, AFullDiskKeepsWhatGotThrough) {
-  StreamFile file(dir_.path(), v1::STREAM_STDOUT, open_);
+  StreamFile file(dir_.path(), v1::STREAM_STDOUT, rotation_, open_);
   ASSERT_TRUE(file.Recover().ok());
   const std::string data(100, 'x');
   {
@@ -79,7 +80,7 @@ TEST_F(StreamFileTest, AFullDiskKeepsWhatGotThrough) {
 }
 
 TEST_F(StreamFileTest, RewindTakesBytesAgain) {
-  StreamFile file(dir_.path(), v1::STREAM_STDOUT, open_);
+  StreamFile file(dir_.path(), v1::STREAM_STDOUT, rotation_, open_);
   ASSERT_TRUE(file.Recover().ok());
   ASSERT_TRUE(file.Append(0, "abcdef", {{0, 1}, {4, 2}}).ok());
   file.set_durable(3);
@@ -92,7 +93,7 @@ TEST_F(StreamFileTest, RewindTakesBytesAgain) {
 
 TEST_F(StreamFileTest, DoesNotFollowLinks) {
   std::filesystem::create_symlink("/tmp/muster_must_not_be_made", dir_.File("stdout.log"));
-  StreamFile file(dir_.path(), v1::STREAM_STDOUT, open_);
+  StreamFile file(dir_.path(), v1::STREAM_STDOUT, rotation_, open_);
   EXPECT_FALSE(file.Recover().ok());
   EXPECT_FALSE(std::filesystem::exists("/tmp/muster_must_not_be_made"));
 }
@@ -113,7 +114,7 @@ TEST_F(StreamFileTest, AnyOrderOfChunksGivesTheSameFile) {
         }
         const std::string folder = dir_.File(std::to_string(run++));
         std::filesystem::create_directory(folder);
-        StreamFile file(folder, v1::STREAM_STDOUT, open_);
+        StreamFile file(folder, v1::STREAM_STDOUT, rotation_, open_);
         RC_ASSERT(file.Recover().ok());
         std::shuffle(chunks.begin(), chunks.end(), std::mt19937(seed));
         for (size_t round = 0; file.size() < data.size(); ++round) {

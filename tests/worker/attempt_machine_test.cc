@@ -128,17 +128,29 @@ TEST_F(AttemptMachineTest, AShimThatLeftARecordIsNotLost) {
   EXPECT_FALSE(Rank(0).exit().shim_lost());
 }
 
-TEST_F(AttemptMachineTest, LostBytesAreNoted) {
+TEST_F(AttemptMachineTest, LostBytesAreCounted) {
   RunRanks(1);
   shim::ShimStatus status = Status(shim::ShimState::kRunning);
   status.streams[0].lost = 100;
   status.lost_error = "write stdout.log: No space left on device";
   machine_.OnStatus(0, status);
-  Exit(0, 0);
-  Pass(1s);
-  ASSERT_EQ(machine_.Observe().end().notes_size(), 1);
-  EXPECT_EQ(machine_.Observe().end().notes(0),
-            "rank 0: 100 bytes of output lost: write stdout.log: No space left on device");
+  EXPECT_EQ(Rank(0).lost_bytes(), 100U);
+  EXPECT_EQ(Rank(0).lost_reason(), "write stdout.log: No space left on device");
+  machine_.SetDropped(0, 20);
+  EXPECT_EQ(Rank(0).lost_bytes(), 120U);
+  AttemptMachine next(machine_.record(), world_, clock_);
+  next.SetDropped(0, 20);  // a restarted daemon: until its shim speaks, what was known stays
+  EXPECT_EQ(next.Observe().ranks(0).lost_bytes(), 120U);
+  next.OnStatus(0, status);
+  EXPECT_EQ(next.Observe().ranks(0).lost_bytes(), 120U);
+}
+
+TEST_F(AttemptMachineTest, DroppedBytesHaveAReason) {
+  RunRanks(1);
+  machine_.OnStatus(0, Status(shim::ShimState::kRunning));
+  machine_.SetDropped(0, 7);
+  EXPECT_EQ(Rank(0).lost_bytes(), 7U);
+  EXPECT_EQ(Rank(0).lost_reason(), "its node had to drop them; its log has markers");
 }
 
 TEST_F(AttemptMachineTest, ARestartedDaemonKeepsTheDeadline) {

@@ -2,12 +2,14 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "common/times_format.h"
+#include "tests/logs/file_size_limit.h"
 #include "tests/worker/worker_testing.h"
 #include "worker/ranks/rank_folder.h"
 #include "worker/shim/frame.h"
@@ -46,7 +48,7 @@ class PumpTest : public ::testing::Test {
 TEST_F(PumpTest, BytesAndTimes) {
   const std::string log = dir_.path() + "/log";
   const std::string times = dir_.path() + "/times";
-  StreamPump pump(log.c_str(), times.c_str(), clock_);
+  StreamPump pump({.log = log, .times = times, .quota = {}}, clock_);
   pump.Attach(std::move(reader_));
   const int64_t begin = clock_.RealtimeNs();
   Write("one");
@@ -75,7 +77,7 @@ TEST_F(PumpTest, BytesAndTimes) {
 }
 
 TEST_F(PumpTest, AFullDiskNeverBlocksTheRank) {
-  StreamPump pump("/dev/full", nullptr, clock_);
+  StreamPump pump({.log = "/dev/full", .times = "", .quota = {}}, clock_);
   pump.Attach(std::move(reader_));
   for (int i = 0; i < 10; ++i) {
     Write(std::string(10000, 'x'));
@@ -87,8 +89,152 @@ TEST_F(PumpTest, AFullDiskNeverBlocksTheRank) {
 }
 
 TEST_F(PumpTest, FilesThatCannotBeMadeAreAnError) {
-  StreamPump pump("/no/such/folder/log", nullptr, clock_);
+  StreamPump pump({.log = "/no/such/folder/log", .times = "", .quota = {}}, clock_);
   EXPECT_EQ(pump.error(), "create /no/such/folder/log: No such file or directory");
+}
+
+class QuotaTest : public PumpTest {
+ protected:
+  static constexpr uint64_t kQuota = 64 << 10;
+
+  StreamPump MakePump(bool drop_oldest) {
+    EXPECT_TRUE(floors_.Create(dir_.path() + "/floors"));
+    return StreamPump({.log = Log(),
+                       .times = dir_.path() + "/times",
+                       .quota = {kQuota, drop_oldest},
+                       .floor = &floors_,
+                       .stream = 1},
+                      clock_);
+  }
+  std::string Log() const { return dir_.path() + "/log"; }
+  // 4,096 bytes that tell where they were written.
+  static std::string Block(int i) {
+    std::string block(4096, static_cast<char>('a' + i % 26));
+    block.back() = '\n';
+    return block;
+  }
+  uint64_t Blocks() const {
+    struct stat info {};
+    EXPECT_EQ(stat(Log().c_str(), &info), 0);
+    return static_cast<uint64_t>(info.st_blocks) * 512;
+  }
+
+  LogFloor floors_;
+};
+
+TEST_F(QuotaTest, BlockingLosesNothingAndHoldsNoMoreThanTheQuota) {
+  StreamPump pump = MakePump(false);
+  pump.Attach(std::move(reader_));
+  std::string written;
+  int block = 0;
+  for (int round = 0; round < 20; ++round) {
+    while (!pump.waits()) {
+      Write(Block(block));
+      written += Block(block++);
+      pump.Pump();
+    }
+    EXPECT_EQ(pump.fd(), -1);
+    EXPECT_LE(pump.size() - floors_.Read(1), kQuota);
+    pump.Acknowledge(pump.size() - 4096);
+    pump.Pump();
+    EXPECT_FALSE(pump.waits());
+  }
+  EXPECT_EQ(pump.lost(), 0U);
+  pump.Pump(/*last=*/true);
+  const std::string log = Read(Log());
+  ASSERT_EQ(log.size(), written.size());
+  const uint64_t floor = floors_.Read(1);
+  EXPECT_GT(floor, 0U);
+  EXPECT_EQ(log.substr(floor), written.substr(floor));
+  EXPECT_LE(Blocks(), 2 * kQuota);
+}
+
+TEST_F(QuotaTest, DroppingKeepsTheNewestBytesAndNeverWaits) {
+  StreamPump pump = MakePump(true);
+  pump.Attach(std::move(reader_));
+  std::string written;
+  for (int block = 0; block < 200; ++block) {
+    Write(Block(block));
+    written += Block(block);
+    pump.Pump();
+    EXPECT_FALSE(pump.waits());
+  }
+  const uint64_t floor = floors_.Read(1);
+  const std::string log = Read(Log());
+  ASSERT_EQ(log.size(), written.size());
+  EXPECT_GE(log.size() - floor, kQuota / 4);
+  EXPECT_LE(log.size() - floor, kQuota);
+  EXPECT_EQ(log.substr(floor), written.substr(floor));
+  EXPECT_EQ(pump.lost(), 0U);  // the controller counts what it never got
+}
+
+TEST_F(QuotaTest, WhatIsAcknowledgedStaysUntilItsPlaceIsNeeded) {
+  StreamPump pump = MakePump(false);
+  pump.Attach(std::move(reader_));
+  Write(Block(0));
+  pump.Pump();
+  pump.Acknowledge(4096);
+  EXPECT_EQ(Read(Log()), Block(0));
+  EXPECT_EQ(floors_.Read(1), 0U);
+}
+
+TEST_F(QuotaTest, TimesStillTellOfWhatIsLeft) {
+  StreamPump pump = MakePump(true);
+  pump.Attach(std::move(reader_));
+  const int64_t begin = clock_.RealtimeNs();
+  for (int block = 0; block < 20'000; ++block) {
+    clock_.Advance(std::chrono::milliseconds(1));
+    Write("x\n");
+    pump.Pump();
+  }
+  Write(Block(24));
+  pump.Pump();
+  for (int block = 0; block < 20; ++block) {
+    clock_.Advance(std::chrono::milliseconds(1));
+    Write(Block(block));
+    pump.Pump();
+  }
+  const uint64_t floor = floors_.Read(1);
+  ASSERT_GT(floor, 40'000U);
+  const std::string times = Read(dir_.path() + "/times");
+  int64_t at_floor = 0;
+  for (size_t at = kTimesHeaderSize; at + kTimesRecordSize <= times.size();
+       at += kTimesRecordSize) {
+    const TimesRecord record = DecodeTimesRecord(&times[at]);
+    if (record.offset <= floor && record.realtime_ns != 0) at_floor = record.realtime_ns;
+  }
+  EXPECT_GT(at_floor, begin + 20'000'000'000);
+  EXPECT_TRUE(IsTimesHeader(times.data()));
+  EXPECT_EQ(DecodeTimesRecord(&times[kTimesHeaderSize]), (TimesRecord{0, 0}));  // given back
+}
+
+TEST(LogFile, AMarkerStandsWhereAFullDiskTookNothing) {
+  testing::TempDir dir;
+  FakeClock clock;
+  int fds[2];
+  ASSERT_EQ(pipe2(fds, O_NONBLOCK | O_CLOEXEC), 0);
+  const UniqueFd writer(fds[1]);
+  StreamPump pump({.log = dir.path() + "/log", .times = dir.path() + "/times", .quota = {}}, clock);
+  pump.Attach(UniqueFd(fds[0]));
+  const auto put = [&](const std::string& text) {
+    ASSERT_EQ(write(writer.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    pump.Pump();
+  };
+  put("half");
+  {
+    const logs::FileSizeLimit full(64);  // the times are small
+    put(std::string(100, 'x'));
+    put(std::string(100, 'y'));
+  }
+  put("after\n");
+  EXPECT_EQ(pump.lost(), 140U);
+  std::string error;
+  const std::string log = ReadWholeFile(dir.path() + "/log", 1 << 20, error).value_or(error);
+  std::string expected = "half";
+  expected.append(60, 'x');
+  expected.append("\n[muster: 140 bytes of this output were lost here: write ");
+  expected.append(dir.path()).append("/log: File too large]\nafter\n");
+  EXPECT_EQ(log, expected);
 }
 
 TEST(ProgramCandidates, SearchesAsExecvp) {

@@ -261,8 +261,90 @@ TEST_F(SpoolTest, AFileThatLostItsTailEndsWhereItEnds) {
   Write(0, "stdout.log", "short");
   spool_.Grow(0, 0, 100, true);
   spool_.Pump(sink_);
+  const v1::LogChunk& last = sink_.chunks.back();
+  EXPECT_TRUE(last.end());
+  EXPECT_EQ(last.offset(), 100U);
+  EXPECT_EQ(last.lost(), 95U);
+  EXPECT_NE(last.lost_why().find("shorter than what was written"), std::string::npos);
+  EXPECT_TRUE(Ack(0, v1::STREAM_STDOUT, 100, true));
+}
+
+TEST_F(SpoolTest, WhatTheDiskCannotReadIsLostAndSaid) {
+  std::filesystem::create_directories(dir_.path() + "/0/stdout.log");  // reading fails with EISDIR
+  spool_.Grow(0, 0, 100, false);
+  spool_.Pump(sink_);
+  EXPECT_TRUE(sink_.chunks.empty());  // it may get better
+  spool_.Grow(0, 0, 100, true);
+  spool_.Pump(sink_);
+  ASSERT_EQ(sink_.chunks.size(), 1U);
+  EXPECT_TRUE(sink_.chunks[0].end());
+  EXPECT_EQ(sink_.chunks[0].lost(), 100U);
+  EXPECT_EQ(sink_.chunks[0].lost_why(), "read stdout.log: Is a directory");
+}
+
+class FloorTest : public SpoolTest {
+ protected:
+  void SetUp() override {
+    Write(0, "stdout.log", std::string(1000, 'a') + std::string(1000, 'b'));
+    ASSERT_TRUE(floors_.Create(dir_.path() + "/0/floors"));
+    spool_.Grow(0, 0, 2000, false);
+  }
+  shim::LogFloor floors_;
+};
+
+TEST_F(FloorTest, WhatWasDroppedIsPassedOverAndCounted) {
+  ASSERT_TRUE(floors_.Raise(0, 1000));
+  spool_.Pump(sink_);
+  ASSERT_EQ(sink_.chunks.size(), 1U);
+  EXPECT_EQ(sink_.chunks[0].offset(), 1000U);
+  EXPECT_EQ(sink_.chunks[0].lost(), 1000U);
+  EXPECT_EQ(sink_.chunks[0].data(), std::string(1000, 'b'));
+  v1::LogAck ack;
+  ack.set_rank(0);
+  ack.set_stream(v1::STREAM_STDOUT);
+  ack.set_offset(2000);
+  ack.set_lost(1000);
+  EXPECT_TRUE(spool_.Ack(ack));
+  EXPECT_EQ(spool_.LostOf(0), 1000U);
+  EXPECT_EQ(spool_.AckedOf(0, 0), 2000U);
+  const LogSpool next(testing::Id("1"), dir_.path(), spool_.Acks());
+  EXPECT_EQ(next.LostOf(0), 1000U);
+}
+
+TEST_F(FloorTest, WhatWasSentBeforeItWasDroppedIsNotLost) {
+  spool_.Pump(sink_);
+  ASSERT_TRUE(floors_.Raise(0, 1000));
+  Write(0, "stdout.log", "c");
+  spool_.Grow(0, 0, 2001, false);
+  spool_.Pump(sink_);
+  ASSERT_EQ(sink_.chunks.size(), 2U);
+  EXPECT_EQ(sink_.chunks[1].lost(), 0U);
+  EXPECT_EQ(sink_.chunks[1].data(), "c");
+  // The controller did not get it after all: now it is.
+  spool_.Rewind();
+  spool_.Pump(sink_);
+  EXPECT_EQ(sink_.chunks.back().offset(), 1000U);
+  EXPECT_EQ(sink_.chunks.back().lost(), 1000U);
+}
+
+TEST_F(FloorTest, AGreatLossDoesNotFillTheWindow) {
+  std::filesystem::resize_file(dir_.path() + "/0/stdout.log", 64 << 20);
+  ASSERT_TRUE(floors_.Raise(0, 60 << 20));
+  spool_.Grow(0, 0, 64 << 20, true);
+  spool_.Pump(sink_);
+  EXPECT_EQ(sink_.chunks.front().lost(), 60U << 20);
+  EXPECT_EQ(sink_.Text(0, v1::STREAM_STDOUT).size(), 4U << 20);
   EXPECT_TRUE(sink_.chunks.back().end());
-  EXPECT_TRUE(Ack(0, v1::STREAM_STDOUT, 5, true));
+}
+
+TEST_F(FloorTest, AStreamThatIsDroppedToItsEndStillEnds) {
+  ASSERT_TRUE(floors_.Raise(0, 2000));
+  spool_.Grow(0, 0, 2000, true);
+  spool_.Pump(sink_);
+  ASSERT_EQ(sink_.chunks.size(), 1U);
+  EXPECT_TRUE(sink_.chunks[0].end());
+  EXPECT_EQ(sink_.chunks[0].offset(), 2000U);
+  EXPECT_EQ(sink_.chunks[0].lost(), 2000U);
 }
 
 }  // namespace

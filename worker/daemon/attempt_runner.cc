@@ -24,6 +24,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kCoalesce(10);
 // A crash costs at most this much of acknowledged log sent twice.
 constexpr milliseconds kAckInterval(500);
+constexpr std::chrono::seconds kSaveAgain(1);
 constexpr size_t kMaxErrorRecord = 64 << 10;
 
 // Start times in /proc count these ticks since boot, suspend included.
@@ -74,6 +75,8 @@ absl::StatusOr<std::unique_ptr<AttemptRunner>> AttemptRunner::Create(const NodeC
     ranks::NodeEnvironment environment;
     environment.base = node.base_environment;
     environment.marker = Marker(node, wish.id());
+    environment.quota = {wish.log_quota().bytes(), wish.log_quota().drop_oldest()};
+    record.set_log_quota(wish.log_quota().bytes() > 0);
     if (!record.cgroup().empty()) environment.cgroup_procs = record.cgroup() + "/cgroup.procs";
     const absl::Status status = ranks::WriteRankFolders(folder, wish, environment);
     if (!status.ok()) {
@@ -123,7 +126,8 @@ AttemptRunner::AttemptRunner(const NodeContext& node, std::string folder,
       spool_(record.id(), folder_, acks) {}
 
 AttemptRunner::~AttemptRunner() {
-  for (const Reactor::TimerId id : {tick_timer_, flush_timer_, acks_timer_, inspect_timer_}) {
+  for (const Reactor::TimerId id :
+       {tick_timer_, flush_timer_, acks_timer_, inspect_timer_, save_timer_}) {
     if (id != 0) node_.reactor.Cancel(id);
   }
 }
@@ -134,11 +138,13 @@ void AttemptRunner::AdoptShims() {
   const auto ranks = record().ranks();
   for (const v1::RankStatus& status : ranks) {
     const uint32_t rank = status.rank();
+    machine_.SetDropped(rank, spool_.LostOf(rank));
     const std::string folder = ranks::RankFolder(folder_, rank);
     auto link = ranks::ShimLink::Adopt(node_.reactor, folder, LinkCallbacks(rank));
     if (link.ok()) {
       links_[rank] = *std::move(link);
       machine_.OnAdopted(rank);
+      TellAcked(rank);
       continue;
     }
     const auto last = ranks::ReadExitRecord(folder);
@@ -187,6 +193,8 @@ void AttemptRunner::TakeGone(uint32_t rank, const std::optional<shim::ShimStatus
 
 void AttemptRunner::Apply(const v1::Desired& wish) {
   refused_.clear();
+  // Afterwards nothing is known of the ranks any more.
+  if (wish.goal() == v1::GOAL_FORGOTTEN && flush_timer_ != 0) callbacks_.changed();
   machine_.Apply(wish);
   for (const v1::RankStatus& rank : record().ranks()) {
     // A shim that could not even be started leaves empty logs.
@@ -198,13 +206,26 @@ void AttemptRunner::Apply(const v1::Desired& wish) {
 }
 
 void AttemptRunner::Ack(const v1::LogAck& ack) {
-  if (!spool_.Ack(ack) || acks_timer_ != 0 || Forgotten()) return;
+  if (!spool_.Ack(ack) || Forgotten()) return;
+  TellAcked(ack.rank());
+  machine_.SetDropped(ack.rank(), spool_.LostOf(ack.rank()));
+  if (acks_timer_ != 0) return;
   acks_timer_ = node_.reactor.After(kAckInterval, [this] {
     acks_timer_ = 0;
     if (Forgotten()) return;
     const absl::Status status = ranks::SaveAcks(folder_, spool_.Acks());
     if (!status.ok()) log::Warning(std::string(status.message()));
   });
+}
+
+void AttemptRunner::TellAcked(uint32_t rank) {
+  const auto link = links_.find(rank);
+  if (link == links_.end() || !record().log_quota()) return;
+  for (size_t i = 0; i < shim::kNumStreams; ++i) {
+    if (const uint64_t acked = spool_.AckedOf(rank, i); acked > 0) {
+      link->second->SendAcknowledged(i, acked);
+    }
+  }
 }
 
 v1::Observed AttemptRunner::Observe() const {
@@ -307,10 +328,17 @@ void AttemptRunner::Save(const AttemptRecord& record) {
   const absl::Status status = ranks::SaveRecord(folder_, record);
   if (status.ok()) {
     saved_ = std::move(bytes);
-  } else {
-    // The ranks matter more than the record: a full disk must not keep a stop from happening.
-    log::Error(std::string(status.message()));
+    save_failed_ = false;
+    return;
   }
+  // The ranks matter more than the record: a full disk must not keep a stop from happening.
+  if (!save_failed_) log::Error(std::string(status.message()) + "; trying again every second");
+  save_failed_ = true;
+  if (save_timer_ != 0) return;
+  save_timer_ = node_.reactor.After(kSaveAgain, [this] {
+    save_timer_ = 0;
+    Save(this->record());
+  });
 }
 
 void AttemptRunner::Changed() {

@@ -79,6 +79,7 @@ class AttemptRunner : private ranks::AttemptEffects {
   void TakeStatus(uint32_t rank, const shim::ShimStatus& status);
   void TakeGone(uint32_t rank, const std::optional<shim::ShimStatus>& last);
   ranks::ShimLink::Callbacks LinkCallbacks(uint32_t rank);
+  void TellAcked(uint32_t rank);
   void Settle();
   // --- inspection.cc
   void AskInspection(std::optional<int64_t> kernel_since_ns);
@@ -111,10 +112,12 @@ class AttemptRunner : private ranks::AttemptEffects {
   std::string refused_;
   std::string saved_;  // the record as it is on disk
   UniqueFd staged_;    // keeps the staged tree that the ranks use
+  bool save_failed_ = false;
   Reactor::TimerId tick_timer_ = 0;
   Reactor::TimerId flush_timer_ = 0;
   Reactor::TimerId acks_timer_ = 0;
   Reactor::TimerId inspect_timer_ = 0;
+  Reactor::TimerId save_timer_ = 0;
   Reactor::TimePoint inspect_until_;
   std::optional<v1::KernelLook> kernel_;  // what Inspect has found so far
   std::shared_ptr<const bool> alive_ = std::make_shared<bool>(true);  // for late answers

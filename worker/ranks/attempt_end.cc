@@ -238,9 +238,6 @@ void AttemptMachine::Finish(const ScanResult& last) {
     swept_.erase({left.pid, left.start_ticks});
   }
   for (const auto& [key, left] : swept_) *end.add_swept() = ToSurvivor(left);
-  for (const auto& [rank, text] : lost_bytes_) {
-    end.add_notes("rank " + std::to_string(rank) + ": " + text);
-  }
   for (const v1::RankStatus& rank : record_.ranks()) {
     if (HasEnded(rank) || !live_shims_.contains(rank.rank())) continue;
     end.add_notes("rank " + std::to_string(rank.rank()) + ": its muster-shim gives no answer");

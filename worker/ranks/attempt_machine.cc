@@ -15,6 +15,7 @@ using std::chrono::seconds;
 
 constexpr seconds kDefaultGrace(30);
 constexpr std::chrono::hours kMaxGrace(24 * 30);
+constexpr char kQuotaReason[] = "its node had to drop them; its log has markers";
 // Of all ranks together, or Observed outgrows a message. The first to fail keep theirs.
 constexpr size_t kMaxErrorRecords = 1 << 20;
 
@@ -107,11 +108,10 @@ void AttemptMachine::OnStatus(uint32_t number, const shim::ShimStatus& status) {
   v1::RankStatus* rank = Find(number);
   if (rank == nullptr) return;
   const std::string before = rank->SerializeAsString();
-  if (status.streams[0].lost + status.streams[1].lost + status.streams[2].lost > 0) {
-    lost_bytes_[number] =
-        std::to_string(status.streams[0].lost + status.streams[1].lost + status.streams[2].lost) +
-        " bytes of output lost: " + ToValidUtf8(status.lost_error);
-  }
+  unwritten_[number] = status.streams[0].lost + status.streams[1].lost + status.streams[2].lost;
+  if (unwritten_[number] > 0) rank->set_lost_reason(ToValidUtf8(status.lost_error));
+  NoteLoss(*rank);
+  rank->set_log_waits(status.log_waits);
   rank->set_pid(static_cast<uint32_t>(status.rank_pid));
   rank->set_started_ns(status.started_ns);
   rank->set_stopped(status.stopped);
@@ -174,6 +174,23 @@ void AttemptMachine::TakeExit(v1::RankStatus& rank, const shim::ShimStatus& stat
   }
   record_.set_last_wait_order(record_.last_wait_order() + 1);
   exit->set_wait_order(record_.last_wait_order());
+}
+
+void AttemptMachine::NoteLoss(v1::RankStatus& rank) {
+  const uint64_t dropped = dropped_[rank.rank()];
+  rank.set_lost_bytes(unwritten_[rank.rank()] + dropped);
+  if (dropped > 0 && rank.lost_reason().empty()) rank.set_lost_reason(kQuotaReason);
+}
+
+void AttemptMachine::SetDropped(uint32_t number, uint64_t bytes) {
+  v1::RankStatus* rank = Find(number);
+  dropped_[number] = bytes;
+  const auto unwritten = unwritten_.find(number);
+  // Until the shim has spoken, what was known stays.
+  if (rank == nullptr || unwritten == unwritten_.end()) return;
+  if (rank->lost_bytes() == unwritten->second + bytes) return;
+  NoteLoss(*rank);
+  effects_.Changed();
 }
 
 void AttemptMachine::OnGone(uint32_t number, const std::optional<shim::ShimStatus>& last) {

@@ -86,6 +86,8 @@ class AttemptMachine {
   void OnStatus(uint32_t rank, const shim::ShimStatus& status);
   // The shim of `rank` is gone; `last` is its exit record, if it left one.
   void OnGone(uint32_t rank, const std::optional<shim::ShimStatus>& last);
+  // So many bytes of its output were dropped by its quota, as the controller has counted them.
+  void SetDropped(uint32_t rank, uint64_t bytes);
   // A restarted daemon has found this rank's shim again.
   void OnAdopted(uint32_t rank) {
     live_shims_.insert(rank);
@@ -123,6 +125,7 @@ class AttemptMachine {
   v1::RankStatus* Find(uint32_t rank);
   bool AllEnded() const;
   bool Reached() const;
+  void NoteLoss(v1::RankStatus& rank);
   void SpawnRank(v1::RankStatus& rank);
   void TakeExit(v1::RankStatus& rank, const shim::ShimStatus& status);
   // Notes the stop in the record; true if the ranks must be told.
@@ -148,7 +151,8 @@ class AttemptMachine {
   std::optional<TimePoint> all_ended_;
   std::map<std::pair<pid_t, uint64_t>, Leftover> swept_;
   std::set<std::pair<pid_t, uint64_t>> terminated_;
-  std::map<uint32_t, std::string> lost_bytes_;
+  std::map<uint32_t, uint64_t> unwritten_;  // bytes that a full disk did not take, as shims say
+  std::map<uint32_t, uint64_t> dropped_;    // ... that quotas have dropped
   bool inspecting_ = false;
   std::optional<Inspection> inspection_;
 };

@@ -97,6 +97,7 @@ shim::RankSpec MakeRankSpec(const v1::RankSpec& rank, const NodeEnvironment& nod
   spec.argv.assign(rank.argv().begin(), rank.argv().end());
   spec.working_dir = rank.working_dir();
   spec.cgroup_procs = node.cgroup_procs;
+  spec.quota = node.quota;
   if (rank.has_numa_device()) {
     spec.cpus = facts::CpusToBind(rank.numa_device(), facts::OwnCpus(), node.root);
   }

@@ -26,6 +26,7 @@ struct NodeEnvironment {
   std::vector<std::pair<std::string, std::string>> base;
   std::string marker;        // value of MUSTER_ATTEMPT
   std::string cgroup_procs;  // "" = no cgroup
+  shim::LogQuota quota;      // of each log of a rank
   std::string root = "/";    // where /proc and /sys are, but for tests
 };
 

@@ -7,8 +7,10 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/spawn.h"
 #include "common/status.h"
@@ -67,9 +69,13 @@ absl::StatusOr<pid_t> SpawnShim(const std::string& program, const std::string& f
   const UniqueFd log(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!log) return PosixError("open " + path);
   // An empty environment: nothing of the daemon's, and no marker, reaches the shim.
+  std::vector<std::string> environment;
+  if (const char* const skew = std::getenv(kClockSkewVariable)) {
+    environment.emplace_back(kClockSkewVariable).append("=").append(skew);
+  }
   auto pid = muster::Spawn({.words = {"muster-shim", folder},
                             .program = program,
-                            .environment = std::vector<std::string>(),
+                            .environment = std::move(environment),
                             .err = log.get(),
                             .pass = {{listener, shim::kListenFd}},
                             .group = SpawnOptions::Group::kOwnSession});
@@ -114,9 +120,21 @@ ShimLink::~ShimLink() {
 }
 
 void ShimLink::Send(shim::ShimCommand command) {
-  const auto byte = static_cast<uint8_t>(command);
-  // One byte fits the socket's buffer unless the shim hangs; a shim that is gone is told by Read.
-  if (send(socket_.get(), &byte, 1, MSG_NOSIGNAL) < 0 && errno != EPIPE && errno != ECONNRESET) {
+  SendPacket(std::string(1, static_cast<char>(command)));
+}
+
+void ShimLink::SendAcknowledged(size_t stream, uint64_t offset) {
+  shim::FieldWriter packet;
+  packet.U8(static_cast<uint8_t>(shim::ShimCommand::kAcknowledge));
+  packet.U8(static_cast<uint8_t>(stream));
+  packet.U64(offset);
+  SendPacket(packet.Take());
+}
+
+void ShimLink::SendPacket(const std::string& packet) {
+  // It fits the socket's buffer unless the shim hangs; a shim that is gone is told by Read.
+  if (send(socket_.get(), packet.data(), packet.size(), MSG_NOSIGNAL) < 0 && errno != EPIPE &&
+      errno != ECONNRESET) {
     log::Warning("shim in " + folder_ + " takes no commands: " + std::strerror(errno));
   }
 }

@@ -41,6 +41,8 @@ class ShimLink {
   ShimLink& operator=(const ShimLink&) = delete;
 
   void Send(shim::ShimCommand command);
+  // The controller has what lies below `offset` of the log.
+  void SendAcknowledged(size_t stream, uint64_t offset);
 
   // 0 until known. For Spawn at once, for Adopt with the first status.
   pid_t shim_pid() const { return shim_pid_; }
@@ -49,6 +51,7 @@ class ShimLink {
   ShimLink(Reactor& reactor, std::string folder, UniqueFd socket, pid_t shim_pid,
            Callbacks callbacks);
   void Read();
+  void SendPacket(const std::string& packet);
 
   Reactor& reactor_;
   const std::string folder_;

@@ -6,7 +6,7 @@ namespace muster::shim {
 namespace {
 
 constexpr std::string_view kMagic = "MUSTSPEC";
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 
 bool HasNul(const std::string& text) {
   return text.find('\0') != std::string::npos;
@@ -27,6 +27,8 @@ std::string EncodeRankSpec(const RankSpec& spec) {
   out.Bytes(spec.cgroup_procs);
   out.U32(static_cast<uint32_t>(spec.cpus.size()));
   for (const uint32_t cpu : spec.cpus) out.U32(cpu);
+  out.U64(spec.quota.bytes);
+  out.U8(spec.quota.drop_oldest);
   return EncodeFrame(kMagic, kVersion, out.Take());
 }
 
@@ -46,6 +48,8 @@ std::optional<RankSpec> DecodeRankSpec(std::string_view file, std::string& error
   spec.cgroup_procs = in.Bytes();
   const uint32_t cpus = in.U32();
   for (uint32_t i = 0; i < cpus && in.ok(); ++i) spec.cpus.push_back(in.U32());
+  spec.quota.bytes = in.U64();
+  spec.quota.drop_oldest = in.U8() != 0;
   if (!in.Done()) {
     error = "fields do not fit the length";
     return std::nullopt;

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "worker/shim/log_file.h"
+
 namespace muster::shim {
 
 // Everything the shim needs to start its rank: the content of the rank folder's `spec` file
@@ -18,6 +20,7 @@ struct RankSpec {
   std::string working_dir;
   std::string cgroup_procs;    // cgroup.procs file that the rank joins before exec; "" = none
   std::vector<uint32_t> cpus;  // that the rank is bound to; none = not bound
+  LogQuota quota;              // of each of its logs
 
   friend bool operator==(const RankSpec&, const RankSpec&) = default;
 };

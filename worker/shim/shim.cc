@@ -24,6 +24,9 @@ using std::chrono::milliseconds;
 
 // Growth of the logs is told at most this often; changes of state at once.
 constexpr milliseconds kGrowthInterval(20);
+// A rank that writes faster than its logs are taken waits for moments all the time: that is no
+// news.
+constexpr milliseconds kWaitsAfter(2000);
 // A prepared shim that no daemon has asked for anything this long is an orphan.
 constexpr std::chrono::minutes kPreparedOrphanLimit(10);
 
@@ -73,8 +76,19 @@ bool Shim::Setup() {
     return false;
   }
   fcntl(listener_.get(), F_SETFL, O_NONBLOCK);
+  const bool limited = spec_.quota.bytes > 0;
+  if (limited && !floors_.Create(kFloorFile)) {
+    Complain(std::string("create ") + kFloorFile + ": " + std::strerror(errno));
+    return false;
+  }
   for (size_t i = 0; i < kNumStreams; ++i) {
-    pumps_[i] = std::make_unique<StreamPump>(kLogFiles[i], kTimesFiles[i], clock_);
+    StreamPump::Files files;
+    files.log = kLogFiles[i];
+    if (kTimesFiles[i] != nullptr) files.times = kTimesFiles[i];
+    files.quota = spec_.quota;
+    files.floor = limited ? &floors_ : nullptr;
+    files.stream = i;
+    pumps_[i] = std::make_unique<StreamPump>(std::move(files), clock_);
     if (!pumps_[i]->error().empty() && status_.error.empty()) {
       status_.state = ShimState::kFailed;
       status_.exit_code = 126;
@@ -96,6 +110,8 @@ void Shim::Poll() {
   int timeout_ms = -1;
   if (client_ && status_ != sent_) {
     timeout_ms = static_cast<int>(kGrowthInterval.count());
+  } else if (AnyWaits()) {
+    timeout_ms = static_cast<int>(kWaitsAfter.count());  // to say so in time
   } else if (status_.state == ShimState::kPrepared) {
     timeout_ms = 60'000;
   }
@@ -129,7 +145,7 @@ void Shim::Accept() {
 
 void Shim::ReadCommands() {
   while (client_) {
-    char packet[16];
+    char packet[16] = {};
     const ssize_t n = recv(client_.get(), packet, sizeof packet, 0);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) return;
@@ -138,11 +154,11 @@ void Shim::ReadCommands() {
       client_lost_ = clock_.Now();
       return;
     }
-    Obey(static_cast<ShimCommand>(packet[0]));
+    Obey(static_cast<ShimCommand>(packet[0]), {packet + 1, static_cast<size_t>(n) - 1});
   }
 }
 
-void Shim::Obey(ShimCommand command) {
+void Shim::Obey(ShimCommand command, std::string_view rest) {
   switch (command) {
     case ShimCommand::kStart:
       if (status_.state == ShimState::kPrepared) Start();
@@ -156,8 +172,18 @@ void Shim::Obey(ShimCommand command) {
     case ShimCommand::kQuit:
       quit_ = status_.state != ShimState::kRunning;
       return;
+    case ShimCommand::kAcknowledge:
+      Acknowledge(rest);
+      return;
   }
   Complain("unknown command " + std::to_string(static_cast<int>(command)));
+}
+
+void Shim::Acknowledge(std::string_view fields) {
+  FieldReader in(fields);
+  const size_t stream = in.U8();
+  const uint64_t offset = in.U64();
+  if (in.Done() && stream < kNumStreams) pumps_[stream]->Acknowledge(offset);
 }
 
 void Shim::Start() {
@@ -211,7 +237,7 @@ void Shim::PumpAll() {
   // The daemon has ended what could be ended; a holder that is left must not hold us. One round
   // took what was there.
   for (auto& pump : pumps_) {
-    if (!pump->Pump()) pump->Close();
+    if (!pump->Pump(/*last=*/true)) pump->Close();
   }
 }
 
@@ -263,7 +289,14 @@ bool Shim::MayEnd() {
   return no_children && (!client_ || (sent_any_ && sent_ == status_));
 }
 
+bool Shim::AnyWaits() const {
+  return std::any_of(pumps_.begin(), pumps_.end(), [](const auto& pump) { return pump->waits(); });
+}
+
 void Shim::Publish(bool urgent) {
+  const auto moment = clock_.Now();
+  if (!AnyWaits()) moved_ = moment;
+  status_.log_waits = moment - moved_ >= kWaitsAfter;
   for (size_t i = 0; i < kNumStreams; ++i) {
     status_.streams[i].size = pumps_[i]->size();
     status_.streams[i].lost = pumps_[i]->lost();

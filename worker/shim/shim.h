@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "common/clock.h"
@@ -33,10 +34,12 @@ class Shim {
   void Poll();
   void Accept();
   void ReadCommands();
-  void Obey(ShimCommand command);
+  void Obey(ShimCommand command, std::string_view rest);
+  void Acknowledge(std::string_view fields);
   void Start();
   void Reap();
   void PumpAll();
+  bool AnyWaits() const;
   bool IsRank(const facts::ProcStat& process) const;
   void Terminate();
   void Kill();
@@ -52,6 +55,7 @@ class Shim {
   UniqueFd listener_;
   UniqueFd client_;  // the newest daemon; an older one is gone or replaced
   UniqueFd child_signals_;
+  LogFloor floors_;
   std::array<std::unique_ptr<StreamPump>, kNumStreams> pumps_;
   ShimStatus status_;
   ShimStatus sent_;
@@ -61,6 +65,7 @@ class Shim {
   std::set<std::pair<pid_t, uint64_t>> terminated_;  // pid and start time
   std::chrono::steady_clock::time_point last_sent_{};
   std::chrono::steady_clock::time_point client_lost_{};
+  std::chrono::steady_clock::time_point moved_{};  // when no log's quota was full
 };
 
 }  // namespace muster::shim

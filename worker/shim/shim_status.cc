@@ -6,7 +6,9 @@ namespace muster::shim {
 namespace {
 
 constexpr std::string_view kMagic = "MUSTEXIT";
-constexpr uint32_t kVersion = 1;
+// Version 1 lacks the last field: shims of an older build live on when the daemon is replaced.
+constexpr uint32_t kVersion = 2;
+constexpr uint32_t kOldVersion = 1;
 
 }  // namespace
 
@@ -33,11 +35,15 @@ std::string EncodeShimStatus(const ShimStatus& s) {
     out.U64(stream.lost);
     out.U8(stream.eof);
   }
+  out.U8(s.log_waits);
   return EncodeFrame(kMagic, kVersion, out.Take());
 }
 
 std::optional<ShimStatus> DecodeShimStatus(std::string_view bytes, std::string& error) {
-  const auto payload = DecodeFrame(kMagic, kVersion, bytes, error);
+  std::string ignored;
+  auto payload = DecodeFrame(kMagic, kOldVersion, bytes, ignored);
+  const bool old = payload.has_value();
+  if (!old) payload = DecodeFrame(kMagic, kVersion, bytes, error);
   if (!payload) return std::nullopt;
   FieldReader in(*payload);
   ShimStatus s;
@@ -63,6 +69,7 @@ std::optional<ShimStatus> DecodeShimStatus(std::string_view bytes, std::string& 
     stream.lost = in.U64();
     stream.eof = in.U8() != 0;
   }
+  if (!old) s.log_waits = in.U8() != 0;
   if (!in.Done() || state < 1 || state > 4) {
     error = "fields do not fit";
     return std::nullopt;

@@ -47,6 +47,7 @@ struct ShimStatus {
   std::string error;
   std::string lost_error;  // why bytes were lost: "write stdout.log: No space left on device"
   std::array<StreamStatus, kNumStreams> streams;
+  bool log_waits = false;  // a log's quota has been full for a while: the rank waits in its write()
 
   bool Ended() const { return state == ShimState::kExited || state == ShimState::kFailed; }
   // The rank has ended and no stream will grow any more.
@@ -59,13 +60,15 @@ std::string EncodeShimStatus(const ShimStatus& status);
 // Nothing, and the reason in `error`, for anything else than what EncodeShimStatus wrote.
 std::optional<ShimStatus> DecodeShimStatus(std::string_view bytes, std::string& error);
 
-// The daemon's side of the conversation: packets of one byte on a SOCK_SEQPACKET socket. All are
-// idempotent.
+// The daemon's side of the conversation: packets on a SOCK_SEQPACKET socket, one byte but for
+// kAcknowledge. All are idempotent.
 enum class ShimCommand : uint8_t {
   kStart = 'S',      // start the rank (once)
   kTerminate = 'T',  // SIGTERM + SIGCONT to the rank and all its descendants, once to each process
   kKill = 'K',       // SIGKILL to all descendants
   kQuit = 'Q',       // end: before kStart at once, after the rank's end when the pipes are drained
+  // With a u8 (stream) and a u64 (offset): the controller has what lies below.
+  kAcknowledge = 'A',
 };
 
 // Names inside a rank folder.

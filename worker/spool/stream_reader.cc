@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
 
 #include "common/times_format.h"
 
@@ -25,12 +27,28 @@ bool ReadRecord(int fd, uint64_t index, TimesRecord& record) {
 
 }  // namespace
 
-StreamReader::StreamReader(std::string log_path, std::string times_path)
-    : log_path_(std::move(log_path)), times_path_(std::move(times_path)) {}
+StreamReader::StreamReader(std::string log_path, std::string times_path, std::string floor_path,
+                           size_t stream)
+    : log_path_(std::move(log_path)),
+      times_path_(std::move(times_path)),
+      floor_path_(std::move(floor_path)),
+      stream_(stream) {}
+
+uint64_t StreamReader::Floor() {
+  if (!looked_for_floors_) {
+    if (!log_) log_.reset(open(log_path_.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!log_) return 0;
+    floors_.Open(floor_path_);
+    looked_for_floors_ = true;
+  }
+  return floors_.Read(stream_);
+}
 
 void StreamReader::Close() {
   log_.reset();
   times_.reset();
+  floors_ = shim::LogFloor();
+  looked_for_floors_ = false;
 }
 
 bool StreamReader::OpenTimes() {
@@ -69,14 +87,26 @@ uint64_t StreamReader::FindRecord(uint64_t offset) {
   return low;
 }
 
+void StreamReader::Fail(const char* what) {
+  error_ = std::string(what) + " " + log_path_.substr(log_path_.rfind('/') + 1) + ": " +
+           std::strerror(errno);
+}
+
 bool StreamReader::Read(uint64_t offset, uint64_t limit, v1::LogChunk& chunk) {
+  error_.clear();
   if (!log_) log_.reset(open(log_path_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!log_ && errno != ENOENT) Fail("open");
   if (!log_ || limit <= offset) return false;
   std::string& data = *chunk.mutable_data();
   data.resize(std::min(kMaxChunk, limit - offset));
   const ssize_t n = pread(log_.get(), data.data(), data.size(), static_cast<off_t>(offset));
+  if (n < 0) Fail("read");
   data.resize(n > 0 ? static_cast<size_t>(n) : 0);
   if (data.empty()) return false;
+  if (Floor() > offset) {  // what was read may be a hole by now
+    data.clear();
+    return false;
+  }
   if (OpenTimes()) {
     uint64_t index = FindRecord(offset);
     for (TimesRecord record; ReadRecord(times_.get(), index, record); ++index) {
