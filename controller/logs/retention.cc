@@ -3,6 +3,7 @@
 #include <absl/strings/match.h>
 #include <absl/strings/numbers.h>
 #include <absl/strings/string_view.h>
+#include <absl/strings/strip.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -5,6 +5,7 @@
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
 #include <absl/strings/string_view.h>
+#include <absl/strings/strip.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>

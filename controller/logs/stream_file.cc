@@ -91,7 +91,7 @@ absl::Status StreamFile::AddGap(uint64_t lost, const std::string& why) {
   bool line_begins = size_ == 0;
   if (size_ > 0) {
     MUSTER_ASSIGN_OR_RETURN(const std::string last, log_.Read(size_ - 1, 1));
-    line_begins = last == "\n";
+    line_begins = !last.empty() && last.back() == '\n';
   }
   const std::string marker =
       LossMarker(lost, why.substr(0, kMaxWhy), line_begins, stream_ == v1::STREAM_EVENTS);
