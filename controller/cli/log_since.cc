@@ -39,13 +39,15 @@ absl::StatusOr<int64_t> ParseSince(std::string_view text, int64_t now_ns) {
     return static_cast<int64_t>(seconds * 1e9);
   }
   const absl::TimeZone zone = absl::LocalTimeZone();
+  // Nothing behind today's date would be this midnight.
+  const bool has_digit = word.find_first_of("0123456789") != std::string::npos;
   const std::string today = absl::FormatTime("%Y-%m-%d ", now, zone);
   std::string error;
   absl::Time parsed;
   for (const char* format : {"%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%E*S", "%Y-%m-%dT%H:%M",
                              "%Y-%m-%dT%H:%M:%E*S"}) {
-    if (absl::ParseTime(format, word, zone, &parsed, &error) ||
-        absl::ParseTime(format, today + word, zone, &parsed, &error)) {
+    if (has_digit && (absl::ParseTime(format, word, zone, &parsed, &error) ||
+                      absl::ParseTime(format, today + word, zone, &parsed, &error))) {
       return absl::ToUnixNanos(parsed);
     }
   }

@@ -315,7 +315,7 @@ TEST_F(RegistryTest, AMarkerStandsForWhatTheNodeHasDropped) {
   EXPECT_EQ(acks_.All().back().lost(), 100U);
   // Sent again, with what the controller had got in time counted as lost: nothing changes.
   registry_->OnLog(HostOf(files_, 0), Lossy(files_, 102, "fore\nafter\n", 102), acks_.Callback());
-  Send(0, v1::STREAM_STDOUT, 108, "ter\nmore\n");
+  Send(0, v1::STREAM_STDOUT, 109, "ter\nmore\n");
   ASSERT_TRUE(acks_.WaitFor(0, v1::STREAM_STDOUT, 118));
   EXPECT_EQ(Content(0, v1::STREAM_STDOUT), expected + "more\n");
   {

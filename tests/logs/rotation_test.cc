@@ -62,7 +62,7 @@ TEST_F(RotationTest, TheLiveFileKeepsItsNameAndEndsWithTheNewestLines) {
   EXPECT_EQ(live, all.substr(all.size() - live.size()));
   const auto segments = FindSegments(file.path());
   ASSERT_GT(segments.size(), 3U);
-  EXPECT_EQ(fs::path(segments[0].path).filename(), "stdout.log.000000000000000-103.zst");
+  EXPECT_EQ(fs::path(segments[0].path).filename(), "stdout.log.000000000000000-102.zst");
   for (const Segment& segment : segments) EXPECT_TRUE(segment.packed);
   EXPECT_EQ(All(file.path()), all);
   EXPECT_GE(file.durable(), segments.back().end);
