@@ -39,13 +39,18 @@ _muster() {
         --grace) :; return ;;
         --workdir) _muster_files -d; return ;;
         --output) _muster_files -d; return ;;
+        --log-quota) :; return ;;
+        --log-policy) _muster_words 'block drop-oldest-with-marker'; return ;;
+        --log-rotate) :; return ;;
+        --log-keep) :; return ;;
+        --log-keep-size) :; return ;;
         --skip) :; return ;;
         --port-range) :; return ;;
         --check-timeout) :; return ;;
         --stage) _muster_files -d; return ;;
       esac
       if [[ $cur == -* ]]; then
-        _muster_words '--help --hostfile --host --include --exclude --nnodes --nproc-per-node --transport --tp --pp --cp --vp --micro-batch --global-batch --num-microbatches --name --env --env-file --bind-to --flag --grace --workdir --output --skip --port-range --check-timeout --stage --detach --json'
+        _muster_words '--help --hostfile --host --include --exclude --nnodes --nproc-per-node --transport --tp --pp --cp --vp --micro-batch --global-batch --num-microbatches --name --env --env-file --bind-to --flag --grace --workdir --output --log-quota --log-policy --log-rotate --log-keep --log-keep-size --skip --port-range --check-timeout --stage --detach --json'
       else
         _muster_files -f
       fi ;;
@@ -73,6 +78,11 @@ _muster() {
         --grace) :; return ;;
         --workdir) _muster_files -d; return ;;
         --output) _muster_files -d; return ;;
+        --log-quota) :; return ;;
+        --log-policy) _muster_words 'block drop-oldest-with-marker'; return ;;
+        --log-rotate) :; return ;;
+        --log-keep) :; return ;;
+        --log-keep-size) :; return ;;
         --skip) :; return ;;
         --port-range) :; return ;;
         --check-timeout) :; return ;;
@@ -83,7 +93,7 @@ _muster() {
         --master-port) :; return ;;
       esac
       if [[ $cur == -* ]]; then
-        _muster_words '--help --hostfile --host --include --exclude --nnodes --nproc-per-node --transport --tp --pp --cp --vp --micro-batch --global-batch --num-microbatches --name --env --env-file --bind-to --flag --grace --workdir --output --skip --port-range --check-timeout --device-memory --constants --compare --top --all-ranks --rank --script --master-port --json'
+        _muster_words '--help --hostfile --host --include --exclude --nnodes --nproc-per-node --transport --tp --pp --cp --vp --micro-batch --global-batch --num-microbatches --name --env --env-file --bind-to --flag --grace --workdir --output --log-quota --log-policy --log-rotate --log-keep --log-keep-size --skip --port-range --check-timeout --device-memory --constants --compare --top --all-ranks --rank --script --master-port --json'
       else
         _muster_files -f
       fi ;;
@@ -111,12 +121,17 @@ _muster() {
         --grace) :; return ;;
         --workdir) _muster_files -d; return ;;
         --output) _muster_files -d; return ;;
+        --log-quota) :; return ;;
+        --log-policy) _muster_words 'block drop-oldest-with-marker'; return ;;
+        --log-rotate) :; return ;;
+        --log-keep) :; return ;;
+        --log-keep-size) :; return ;;
         --skip) :; return ;;
         --port-range) :; return ;;
         --check-timeout) :; return ;;
       esac
       if [[ $cur == -* ]]; then
-        _muster_words '--help --hostfile --host --include --exclude --nnodes --nproc-per-node --transport --tp --pp --cp --vp --micro-batch --global-batch --num-microbatches --name --env --env-file --bind-to --flag --grace --workdir --output --skip --port-range --check-timeout --verbose --deep --json'
+        _muster_words '--help --hostfile --host --include --exclude --nnodes --nproc-per-node --transport --tp --pp --cp --vp --micro-batch --global-batch --num-microbatches --name --env --env-file --bind-to --flag --grace --workdir --output --log-quota --log-policy --log-rotate --log-keep --log-keep-size --skip --port-range --check-timeout --verbose --deep --json'
       else
         _muster_files -f
       fi ;;
@@ -143,13 +158,19 @@ _muster() {
     logs)
       case $prev in
         --rank) :; return ;;
+        --tp) :; return ;;
+        --pp) :; return ;;
+        --cp) :; return ;;
+        --dp) :; return ;;
         --host) :; return ;;
         --stream) _muster_words 'out err'; return ;;
         --tail) :; return ;;
-        --attempt) :; return ;;
+        --since) :; return ;;
+        --grep) :; return ;;
+        --attempt) _muster_words 'K all'; return ;;
       esac
       if [[ $cur == -* ]]; then
-        _muster_words '--help --follow --rank --host --stream --tail --attempt --raw --json'
+        _muster_words '--help --follow --rank --tp --pp --cp --dp --host --stream --tail --since --grep --attempt --times --diff --raw --json'
       else
         _muster_words "$(_muster_jobs)"
       fi ;;
