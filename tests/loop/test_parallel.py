@@ -17,6 +17,11 @@ LAYOUTS = {
     "tp2-sp": (2, {"tensor_model_parallel_size": 2, "sequence_parallel": True}),
     "pp2-uneven": (2, {"pipeline_model_parallel_size": 2, "decoder_last_pipeline_num_layers": 1}),
     "pp2-vp2": (2, {"pipeline_model_parallel_size": 2, "num_virtual_stages_per_pipeline_rank": 2}),
+    "cp2": (2, {"context_parallel_size": 2}),
+    "cp4": (4, {"context_parallel_size": 4}),
+    "cp2-all-gather": (2, {"context_parallel_size": 2, "cp_comm_type": "all_gather"}),
+    "cp2-tp2-dp2-distributed": (8, {"context_parallel_size": 2, "tensor_model_parallel_size": 2,
+                                    "use_distributed_optimizer": True}),
     "tp2-pp2-dp2": (8, {"tensor_model_parallel_size": 2, "pipeline_model_parallel_size": 2, "sequence_parallel": True}),
 }
 

@@ -91,6 +91,14 @@ void CheckCollectives(Communicator& comm) {
   at::Tensor slice = at::zeros({2});
   comm.ReduceScatter(slice, at::arange(6, at::kFloat));
   EXPECT_TRUE(at::equal(slice, at::arange(6, at::kFloat).narrow(0, 2 * comm.rank(), 2).mul(3)));
+
+  // Elements count, not dimensions.
+  at::Tensor stacked = at::zeros({3, 2, 2});
+  comm.AllGather(stacked, at::full({2, 2}, rank));
+  EXPECT_TRUE(at::equal(stacked.select(2, 1).select(1, 1), at::arange(3, at::kFloat)));
+  at::Tensor square = at::zeros({2, 2});
+  comm.ReduceScatter(square, at::arange(12, at::kFloat).view({3, 2, 2}));
+  EXPECT_TRUE(at::equal(square, at::arange(12, at::kFloat).view({3, 2, 2})[comm.rank()].mul(3)));
 }
 
 void CheckMessages(Communicator& comm) {

@@ -77,25 +77,39 @@ class InProcessWorld::Rank : public parallel::Communicator {
     Barrier();
   }
   void Send(at::Tensor tensor, int64_t to) override {
-    const std::lock_guard lock(shared_.mutex);
-    hub_.messages[{rank_, to}].push_back(tensor.clone());
-    shared_.changed.notify_all();
+    Post(std::move(tensor), to);
+    std::unique_lock lock(shared_.mutex);
+    Wait(lock, [&] { return hub_.messages[{rank_, to}].empty(); });
   }
   void Receive(at::Tensor tensor, int64_t from) override {
     std::unique_lock lock(shared_.mutex);
     std::deque<at::Tensor>& queue = hub_.messages[{from, rank_}];
     Wait(lock, [&] { return !queue.empty(); });
     const at::Tensor message = std::move(queue.front());
-    queue.pop_front();
-    lock.unlock();
     if (message.scalar_type() != tensor.scalar_type() || message.sizes() != tensor.sizes()) {
       throw std::logic_error("a message of another type or shape than the one that is awaited");
     }
     tensor.copy_(message);
+    queue.pop_front();
+    shared_.changed.notify_all();
   }
   void SendReceive(at::Tensor sent, int64_t to, at::Tensor received, int64_t from) override {
-    Send(sent, to);
-    Receive(received, from);
+    Post(std::move(sent), to);
+    Receive(std::move(received), from);
+    Flush();
+  }
+  void Post(at::Tensor tensor, int64_t to) override {
+    const std::lock_guard lock(shared_.mutex);
+    hub_.messages[{rank_, to}].push_back(std::move(tensor));
+    shared_.changed.notify_all();
+  }
+  void Flush() override {
+    std::unique_lock lock(shared_.mutex);
+    Wait(lock, [&] {
+      return std::all_of(hub_.messages.begin(), hub_.messages.end(), [&](const auto& queue) {
+        return queue.first.first != rank_ || queue.second.empty();
+      });
+    });
   }
   void Barrier() override { Exchange({}); }
   void Synchronize() override {}

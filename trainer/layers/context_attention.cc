@@ -51,7 +51,8 @@ at::Tensor GatherAll(const ContextParallel& context, const at::Tensor& kv) {
   return all;
 }
 
-// Calls visit(source, its [2, ...] keys and values) for every rank, beginning with this one.
+// Calls visit(source, its [2, ...] keys and values) for every rank, beginning with this one. In the
+// ring the caller flushes: what `visit` posts may be received only after the last visit.
 void ForEachSource(const ContextParallel& context, const at::Tensor& kv,
                    const std::function<void(int64_t, const at::Tensor&)>& visit) {
   if (context.exchange() == ContextExchange::kAllGather) {
@@ -71,7 +72,6 @@ void ForEachSource(const ContextParallel& context, const at::Tensor& kv,
     context.group()->Receive(next, Before(context));
     here = next;
   }
-  context.group()->Flush();
 }
 
 // The gradients of every rank's keys and values, [size, 2, ...] by source, summed over the ranks:
@@ -141,6 +141,7 @@ kernels::AttentionResult ContextAttentionForward(const ContextParallel& context,
       logsumexp.copy_(both);
     });
   });
+  context.group()->Flush();
   return {out_BSHD.to(q_BSHD.scalar_type()), logsumexp_BSH.transpose(1, 2)};
 }
 

@@ -68,13 +68,15 @@ class Gloo : public Communicator {
   void AllGather(at::Tensor output, at::Tensor input) override {
     RequireContiguous(output);
     RequireContiguous(input);
-    Run("all-gather", [&] { return group_->_allgather_base(output, input); });
+    at::Tensor to = output.view({-1}), from = input.view({-1});  // c10d compares dimensions too
+    Run("all-gather", [&] { return group_->_allgather_base(to, from); });
   }
 
   void ReduceScatter(at::Tensor output, at::Tensor input) override {
     RequireContiguous(output);
     RequireContiguous(input);
-    Run("reduce-scatter", [&] { return group_->_reduce_scatter_base(output, input); });
+    at::Tensor to = output.view({-1}), from = input.view({-1});
+    Run("reduce-scatter", [&] { return group_->_reduce_scatter_base(to, from); });
   }
 
   void Send(at::Tensor tensor, int64_t to) override {
