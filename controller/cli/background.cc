@@ -31,7 +31,11 @@ constexpr auto kPollInterval = std::chrono::milliseconds(20);
 absl::Status MakeFolder(const std::string& path) {
   for (size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
     const std::string part = path.substr(0, slash);
-    if (mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) return PosixError("mkdir " + part);
+    if (mkdir(part.c_str(), 0700) != 0 && errno != EEXIST) {
+      const absl::Status why = PosixError("can't make the state folder: mkdir " + part);
+      return absl::Status(why.code(), std::string(why.message()) +
+                                          "; set MUSTER_STATE to a folder that you can write");
+    }
     if (slash == std::string::npos) break;
   }
   struct stat info {};

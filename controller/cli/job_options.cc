@@ -174,7 +174,7 @@ void AddJobFlags(CLI::App* app, JobFlags* flags) {
                "Ports that firewalls leave open: for MASTER_PORT and for the checks")
       ->group(preflight);
   ParsedOption(app, "--check-timeout", &flags->check_timeout, ParseCheckTimeout, "TIME",
-               "For a host's hello, and again for its answer (default: 20s for each)")
+               "For a host's hello, and again for its answer (default: 20s, refused: 4s)")
       ->group(preflight);
 }
 

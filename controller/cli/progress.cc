@@ -29,6 +29,7 @@ Progress Connecting(const v1::Job& job, const v1::ListNodesResponse& nodes) {
       ++up;
     } else {
       Wait(node.host(), progress);
+      if (progress.trouble.empty()) progress.trouble = node.error();
     }
   }
   if (all == 0) return progress;
@@ -53,6 +54,7 @@ Progress Ranks(const v1::Job& job, const char* doing, v1::RankState least) {
 }
 
 std::string Line(const Progress& progress, bool with_hosts) {
+  if (!progress.trouble.empty()) return progress.text + ": " + EscapeForDisplay(progress.trouble);
   if (!with_hosts || progress.waiting.empty()) return progress.text;
   std::string hosts;
   const size_t named = std::min(kNamed, progress.waiting.size());
@@ -77,7 +79,7 @@ Progress DescribeProgress(const v1::Job& job, const v1::ListNodesResponse& nodes
     case v1::JOB_STATE_QUEUED:
       return {};
     default:
-      return {.text = "", .waiting = {}, .over = true};
+      return {.text = "", .waiting = {}, .trouble = "", .over = true};
   }
 }
 
@@ -89,11 +91,13 @@ std::optional<std::string> ProgressDisplay::Next(const Progress& progress, TimeP
     pause_ = kSlow;
     due_ = now + kSlow;
   }
+  if (!progress.trouble.empty() && progress.trouble != trouble_) due_ = now;
   const bool slow = now - since_ >= kSlow;
   if (!live_ && (phase.empty() || now < due_)) return std::nullopt;
   std::string line = phase.empty() ? "" : Line(progress, slow);
   if (line == shown_) return std::nullopt;
   shown_ = line;
+  trouble_ = progress.trouble;
   pause_ *= 2;
   due_ = now + pause_;
   return line;

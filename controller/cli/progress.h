@@ -13,6 +13,7 @@ namespace muster::cli {
 struct Progress {
   std::string text;                  // "connecting 61/64 nodes"; empty: nothing to count
   std::vector<std::string> waiting;  // hosts that it waits for, in the order of the plan
+  std::string trouble{};             // what the first of them that can't be reached says
   bool over = false;                 // it runs, or will not
 };
 
@@ -20,7 +21,8 @@ struct Progress {
 Progress DescribeProgress(const v1::Job& job, const v1::ListNodesResponse& nodes);
 
 // When to show what of it: on a terminal one line that is drawn over, elsewhere a line of its own
-// for what takes long, ever more rarely. Hosts are named once a phase has lasted two seconds. Pure.
+// for what takes long, ever more rarely. Trouble is shown at once, hosts are named once a phase has
+// lasted two seconds. Pure.
 class ProgressDisplay {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -35,6 +37,7 @@ class ProgressDisplay {
   std::string phase_;  // the text's first word
   TimePoint since_{};
   std::string shown_;
+  std::string trouble_;  // the last that was shown
   std::chrono::milliseconds pause_{0};
   TimePoint due_{};
 };

@@ -122,6 +122,10 @@ void Context::ReleaseIdleLinks() {
     }
     if (MoveLink(link, LinkInput::kRelease, "no job needs it")) Do(Disconnect{host});
   }
+  // A name under which no worker has ever said hello was a slip, most likely.
+  std::erase_if(state_.links, [](const auto& entry) {
+    return entry.second.state == v1::LINK_STATE_GONE && entry.second.hello.version().empty();
+  });
 }
 
 void Context::Wish(JobRun& job, NodeRun& node, v1::Goal goal) {

@@ -38,6 +38,12 @@ void EndCheck(Context& c, JobRun& check, const std::vector<preflight::Finding>& 
   check.forgotten = true;
 }
 
+// How the user says the number of slots, where the host stands.
+std::string SlotsOf(const JobRun& job, const v1::Host& host) {
+  return job.spec.inventory().source() == "--host" ? absl::StrCat("--host ", host.host(), ":N")
+                                                   : "slots=N";
+}
+
 // Slots found on the nodes go into the inventory, then the planner decides. False: the job has been
 // refused. Without a plan (and without an answer from some host) there is nothing to ask.
 bool MakePlanFromHellos(Context& c, JobRun& job) {
@@ -50,7 +56,8 @@ bool MakePlanFromHellos(Context& c, JobRun& job) {
     if (devices == 0 && !guess) {
       Reject(c, job, v1::CAUSE_INVALID,
              absl::StrCat(job.spec.inventory().source(), ":", host.line(), ": ", host.host(),
-                          " has no devices, so its number of slots is unknown; write slots=N"),
+                          " has no devices, so its number of slots is unknown; write ",
+                          SlotsOf(job, host)),
              host.host());
       return false;
     }
@@ -203,6 +210,17 @@ bool IsHopeless(const absl::Status& why) {
          why.code() == absl::StatusCode::kInvalidArgument;
 }
 
+// A daemon may be just starting: nobody is there only after a while, or as long as the user says.
+bool NobodyListens(const Context& c, const JobRun& job, NodeRun& node, const absl::Status& why) {
+  if (!absl::IsNotFound(why)) {
+    node.nobody_ns = 0;
+    return false;
+  }
+  if (node.nobody_ns == 0) node.nobody_ns = c.now_ns();
+  return !job.spec.has_check_timeout() &&
+         milliseconds((c.now_ns() - node.nobody_ns) / 1'000'000) >= c.state().limits.nobody;
+}
+
 }  // namespace
 
 void BeginPlanning(Context& c, JobRun& job) {
@@ -312,7 +330,7 @@ void OnLinkLostInChecks(Context& c, JobRun& job, NodeRun& node, const absl::Stat
            absl::StrCat(node.host.host(), ": ", std::string(why.message())), node.host.host());
     return;
   }
-  if (IsHopeless(why)) {
+  if (IsHopeless(why) || NobodyListens(c, job, node, why)) {
     node.absent = Printable(std::string(why.message()));
     ContinueChecks(c, job);
     return;

@@ -13,6 +13,7 @@ JobRun Durable(JobRun job) {
     node.probe_id = 0;
     node.probe_sent_ns = 0;
     node.probe.reset();
+    node.nobody_ns = 0;
     node.absent.clear();
     node.twin.clear();
   }

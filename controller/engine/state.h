@@ -23,6 +23,7 @@ using std::chrono::milliseconds;
 // Time-outs and limits, fixed when the controller starts.
 struct Limits {
   milliseconds connect{20'000};        // for all hosts to say hello, since one of them came forward
+  milliseconds nobody{4'000};          // for a host to say hello that answers: nobody listens here
   milliseconds probe{20'000};          // ... and answer the preflight probe
   milliseconds prepare{60'000};        // ... and prepare its ranks
   milliseconds start{60'000};          // ... and start them
@@ -64,8 +65,9 @@ struct NodeRun {
   uint64_t probe_id = 0;  // 0 = not asked on this connection
   int64_t probe_sent_ns = 0;
   std::optional<v1::ProbeResult> probe;
-  std::string absent;  // why preflight waits for it no more
-  std::string twin;    // absent because the worker behind this other host is the same one
+  int64_t nobody_ns = 0;  // when it first answered that nobody listens; 0 = it has not
+  std::string absent;     // why preflight waits for it no more
+  std::string twin;       // absent because the worker behind this other host is the same one
 
   // Proved to have ended, or given up on.
   bool settled() const { return end.has_value() || unverified; }

@@ -43,6 +43,12 @@ std::string ProgramBeside(const std::string& name) {
   return error ? name : (self.parent_path() / name).string();
 }
 
+// Of a direct connection any answer but silence is definite: there is no login that could be busy.
+absl::StatusOr<Connection> OrNobody(absl::StatusOr<Connection> connection) {
+  if (!absl::IsUnavailable(connection.status())) return connection;
+  return absl::NotFoundError(connection.status().message());
+}
+
 absl::StatusOr<Connection> Bare(absl::StatusOr<UniqueFd> fd) {
   if (!fd.ok()) return fd.status();
   return Connection{*std::move(fd), nullptr};
@@ -142,13 +148,13 @@ class LinkFactoryImpl : public LinkFactory {
     return [timeout = options_.connect_timeout, endpoint, pump = pump_,
             credentials = credentials_](const StopSignal& stop) -> absl::StatusOr<Connection> {
       if (endpoint.tls) {
-        return DialTls({.host = endpoint.host,
-                        .address = endpoint.address,
-                        .port = endpoint.port,
-                        .timeout = timeout},
-                       *pump, credentials, stop);
+        return OrNobody(DialTls({.host = endpoint.host,
+                                 .address = endpoint.address,
+                                 .port = endpoint.port,
+                                 .timeout = timeout},
+                                *pump, credentials, stop));
       }
-      return Bare(DialOwnTcp(endpoint.address, endpoint.port, timeout, stop));
+      return OrNobody(Bare(DialOwnTcp(endpoint.address, endpoint.port, timeout, stop)));
     };
   }
 

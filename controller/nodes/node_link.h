@@ -19,6 +19,8 @@ class LinkListener {
   // The stream is open and the worker has said hello. Again after each reconnect.
   virtual void OnUp(const std::string& host, const v1::WorkerHello& hello) = 0;
   // The stream broke or could not be opened; the link keeps trying by itself with back-off.
+  // NotFound: the machine answers that nobody listens there, so only a worker that is just being
+  // started would help.
   virtual void OnLost(const std::string& host, const absl::Status& why) = 0;
   // The host has no worker: it is being pushed there. OnUp or OnLost follows.
   virtual void OnPush(const std::string& /*host*/) {}

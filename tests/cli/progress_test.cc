@@ -65,6 +65,18 @@ TEST(ProgressDisplay, ATerminalSeesEachChangeAndTheSlowestAfterTwoSeconds) {
   EXPECT_EQ(display.Next({}, start + 4s), "");  // wiped away
 }
 
+TEST(ProgressDisplay, TroubleIsShownAtOnceAndOnce) {
+  v1::ListNodesResponse nodes = Nodes(1, 3);
+  nodes.mutable_nodes(2)->set_error("n2:7465: connection refused");
+  const Progress progress = DescribeProgress(JobIn(v1::JOB_STATE_PREFLIGHT), nodes);
+  const ProgressDisplay::TimePoint start{1h};
+  for (const bool live : {true, false}) {
+    ProgressDisplay display(live);
+    EXPECT_EQ(display.Next(progress, start), "connecting 1/3 nodes: n2:7465: connection refused");
+    EXPECT_EQ(display.Next(progress, start + 1s), std::nullopt);
+  }
+}
+
 TEST(ProgressDisplay, ElsewhereOnlyWhatIsSlowMakesALineEverMoreRarely) {
   ProgressDisplay display(false);
   const ProgressDisplay::TimePoint start{1h};

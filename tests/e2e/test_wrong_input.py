@@ -150,3 +150,21 @@ def test_unknown_check_names_the_known_ones(cluster):
 def test_the_last_of_a_repeated_flag_counts(cluster):
     hosts = cluster.hostfile()
     assert json.loads(cluster.muster("plan", "--hostfile", hosts, "--tp", 4, "--tp", 2, "--json", "--", "true")[0])["tp"] == 2
+
+
+def test_a_state_folder_that_cannot_be_made_names_the_fix(cluster):
+    (cluster.work / "file").touch()
+    cluster.env["MUSTER_STATE"] = str(cluster.work / "file" / "state")
+    try:
+        err = refused(cluster, "submit", "--hostfile", cluster.hostfile(), "--", "true")
+    finally:
+        cluster.env["MUSTER_STATE"] = str(cluster.state)
+    assert "can't make the state folder" in err and "set MUSTER_STATE to a folder that you can write" in err
+
+
+def test_a_host_where_nobody_listens_is_said_at_once_and_given_up_soon(cluster):
+    (cluster.work / "hosts").write_text(f"127.0.0.2 slots=1 transport=direct worker_port={free_port('127.0.0.2')}\n")
+    out, err = cluster.muster("submit", "--hostfile", "hosts", "--", "true", code=120)
+    assert "connecting 0/1 nodes: 127.0.0.2:" in out and "start it with: musterd --listen" in out
+    assert "connect: 127.0.0.2: 127.0.0.2:" in err and "did not say hello" not in err
+    assert cluster.json("nodes")["nodes"] == []  # a slip is not remembered

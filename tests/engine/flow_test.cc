@@ -128,7 +128,7 @@ TEST_F(Flow, AHostThatDoesNotAnswerIsNamed) {
   EXPECT_EQ(Outcome(job).host(), "n2");
   EXPECT_THAT(sim_.node("n1").accepted(), ElementsAre("FORGOTTEN"))
       << "the held port is given back";
-  EXPECT_EQ(sim_.state().links.at("n2").state, v1::LINK_STATE_GONE);
+  EXPECT_FALSE(sim_.state().links.contains("n2")) << "it has never said hello";
   EXPECT_EQ(sim_.state().links.at("n1").state, v1::LINK_STATE_UP);
 }
 
@@ -167,6 +167,41 @@ TEST_F(Flow, UnknownSlotsWithoutDevicesAreInvalid) {
   ExpectEnd(job, v1::JOB_STATE_FAILED, v1::CAUSE_INVALID, 2);
   EXPECT_EQ(Outcome(job).message(),
             "hosts:2: n2 has no devices, so its number of slots is unknown; write slots=N");
+}
+
+TEST_F(Flow, UnknownSlotsOfAHostListNameItsOwnForm) {
+  const uint64_t job = sim_.SubmitUnplanned({"n1"}, "--host");
+  sim_.Settle();
+  ExpectEnd(job, v1::JOB_STATE_FAILED, v1::CAUSE_INVALID, 2);
+  EXPECT_THAT(Outcome(job).message(), EndsWith("unknown; write --host n1:N"));
+}
+
+// Nobody listens there: that is known at once, and only a starting daemon would mend it.
+TEST_F(Flow, AHostWhereNobodyListensIsGivenUpSoonUnlessTheUserWaits) {
+  for (const bool patient : {false, true}) {
+    sim_.Cut("n2");
+    const uint64_t job = sim_.Submit({"n1", "n2"}, 1, {}, patient ? 60 : 0);
+    sim_.Settle();
+    sim_.Refuse("n2");
+    sim_.now_ns += 3'900'000'000;
+    sim_.Refuse("n2");
+    EXPECT_EQ(sim_.job(job).state, v1::JOB_STATE_PREFLIGHT) << "it may be just starting";
+    sim_.now_ns += 100'000'000;
+    sim_.Refuse("n2");
+    sim_.Settle();
+    if (patient) {
+      EXPECT_EQ(sim_.job(job).state, v1::JOB_STATE_PREFLIGHT);
+      sim_.FireTimer(TimerKind::kConnect);
+      sim_.Settle();
+    }
+    ExpectEnd(job, v1::JOB_STATE_FAILED, v1::CAUSE_PREFLIGHT_FAILED, 120);
+    EXPECT_THAT(Outcome(job).message(),
+                StartsWith(patient ? "connect: n2: did not say hello within 60 s (n2: connection "
+                                     "refused); fix: "
+                                   : "connect: n2: n2: connection refused; fix: "));
+    EXPECT_FALSE(sim_.state().links.contains("n2")) << "a name without a worker is forgotten";
+    EXPECT_TRUE(sim_.state().links.contains("n1"));
+  }
 }
 
 // A second hello over a link that is up, of a node whose device tool was slow.

@@ -22,8 +22,9 @@ Simulation::Simulation(const std::vector<std::string>& hosts) {
 }
 
 uint64_t Simulation::Submit(const std::vector<std::string>& hosts, uint32_t slots,
-                            const std::vector<std::string>& skip_checks) {
+                            const std::vector<std::string>& skip_checks, int check_timeout_s) {
   v1::JobSpec spec;
+  if (check_timeout_s > 0) spec.mutable_check_timeout()->set_seconds(check_timeout_s);
   for (const auto& check : skip_checks) spec.add_skip_checks(check);
   for (const auto& name : hosts) {
     auto& host = *spec.mutable_inventory()->add_hosts();
@@ -33,9 +34,10 @@ uint64_t Simulation::Submit(const std::vector<std::string>& hosts, uint32_t slot
   return SubmitSpec(std::move(spec), true);
 }
 
-uint64_t Simulation::SubmitUnplanned(const std::vector<std::string>& hosts) {
+uint64_t Simulation::SubmitUnplanned(const std::vector<std::string>& hosts,
+                                     const std::string& source) {
   v1::JobSpec spec;
-  spec.mutable_inventory()->set_source("hosts");
+  spec.mutable_inventory()->set_source(source);
   for (const auto& name : hosts) {
     auto& host = *spec.mutable_inventory()->add_hosts();
     host.set_host(name);
@@ -346,6 +348,10 @@ void Simulation::Cut(const std::string& host) {
 
 void Simulation::Heal(const std::string& host) {
   hosts_.at(host).cut = false;
+}
+
+void Simulation::Refuse(const std::string& host) {
+  Handle(engine::LinkLost{host, absl::NotFoundError(host + ": connection refused")});
 }
 
 bool Simulation::HasEvent(uint64_t job, const std::string& text) {

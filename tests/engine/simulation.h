@@ -22,9 +22,10 @@ class Simulation {
 
   // A job of one rank on each slot of these hosts. Its plan is made as the planner would.
   uint64_t Submit(const std::vector<std::string>& hosts, uint32_t slots = 1,
-                  const std::vector<std::string>& skip_checks = {});
+                  const std::vector<std::string>& skip_checks = {}, int check_timeout_s = 0);
   // The same without a plan: slots are those of the nodes' devices.
-  uint64_t SubmitUnplanned(const std::vector<std::string>& hosts);
+  uint64_t SubmitUnplanned(const std::vector<std::string>& hosts,
+                           const std::string& source = "hosts");
   // A check of these hosts, without a command.
   uint64_t CheckHosts(const std::vector<std::string>& hosts);
   // What a check ended with; nothing while it goes on.
@@ -52,6 +53,8 @@ class Simulation {
   // The link breaks and can't be opened until Heal().
   void Cut(const std::string& host);
   void Heal(const std::string& host);
+  // Its machine answers that nobody listens there.
+  void Refuse(const std::string& host);
   // A later hello over a link that is up: what the node has found since the first.
   void GreetAgain(const std::string& host);
 

@@ -108,7 +108,7 @@ TEST_F(LinkTest, ARefusedPortSaysHowToStartAWorker) {
   const auto link = Link(port);
   ASSERT_TRUE(recorder_.WaitFor("lost", 2)) << "keeps trying";
   const std::string place = "127.0.0.1:" + std::to_string(port);
-  EXPECT_EQ(recorder_.Last("lost"), "lost UNAVAILABLE: " + place +
+  EXPECT_EQ(recorder_.Last("lost"), "lost NOT_FOUND: " + place +
                                         ": connection refused: is musterd running there? start it "
                                         "with: musterd --listen " +
                                         place);
@@ -278,7 +278,7 @@ TEST_F(LocalLinkTest, StartsADaemonWhenNoneRuns) {
   char line[500] = {};
   EXPECT_NE(fgets(line, sizeof line, file), nullptr);
   fclose(file);
-  EXPECT_EQ(line, "--name 127.0.0.3 --state-dir " + folder + " --background\n");
+  EXPECT_EQ(line, "--name 127.0.0.3 --state-dir " + folder + " --background --idle-exit 600\n");
 }
 
 TEST_F(LocalLinkTest, TellsWhyADaemonDidNotStart) {
