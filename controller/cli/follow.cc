@@ -5,6 +5,7 @@
 #include <absl/synchronization/notification.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -21,11 +22,25 @@
 namespace muster::cli {
 namespace {
 
+constexpr size_t kUsualColumns = 80;
 constexpr auto kTick = std::chrono::milliseconds(100);
 constexpr auto kLastLogs = std::chrono::seconds(15);  // for the logs of a job that has ended
 constexpr auto kProgress = std::chrono::milliseconds(500);
 constexpr auto kProgressAnswer = std::chrono::seconds(2);
 constexpr auto kDoubleCtrlC = std::chrono::seconds(1);
+
+// A line that wraps could not be drawn over.
+std::string OnOneLine(std::string text) {
+  winsize size{};
+  const bool known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  const size_t columns = known ? size.ws_col : kUsualColumns;
+  if (DisplayWidth(text) < columns) return text;
+  while (!text.empty() && DisplayWidth(text) + 4 >= columns) {
+    do text.pop_back();
+    while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xc0) == 0x80);
+  }
+  return text + "...";
+}
 
 class Follower {
  public:
@@ -125,7 +140,9 @@ class Follower {
       if (!progress) continue;
       const auto line = display.Next(*progress, std::chrono::steady_clock::now());
       if (line && screen_mutex_.TryLock()) {
-        if (options_.live) {
+        if (asking_) {
+          // The question has the last line of the screen.
+        } else if (options_.live) {
           DrawProgress(*line);
         } else {
           view_.Message(options_.style.Dim("muster: ") + *line);
@@ -157,7 +174,7 @@ class Follower {
   void DrawProgress(const std::string& line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(screen_mutex_) {
     WipeProgress();
     progress_shown_ = !line.empty();
-    if (progress_shown_) WriteAll(options_.fd, options_.style.Dim("muster: " + line));
+    if (progress_shown_) WriteAll(options_.fd, options_.style.Dim(OnOneLine("muster: " + line)));
   }
   void WipeProgress() ABSL_EXCLUSIVE_LOCKS_REQUIRED(screen_mutex_) {
     if (progress_shown_) WriteAll(options_.fd, "\r\x1b[K");
@@ -191,35 +208,59 @@ class Follower {
   Answer OnInterrupt(int signal) {
     Answer answer = Answer::kStop;
     if (options_.ask && signal == SIGINT && !stop_asked_) {
-      // Nothing else is printed while the question stands.
-      absl::MutexLock screen(&screen_mutex_);
       answer = Ask();
     }
     if (answer == Answer::kStop) RequestStop();
     return answer;
   }
 
-  Answer Ask() ABSL_EXCLUSIVE_LOCKS_REQUIRED(screen_mutex_) {
-    view_.Message("");
-    WriteAll(options_.fd, options_.style.Bold("muster: [s]top the job, [d]etach (it goes on), "
-                                              "[Enter] to go on watching? "));
+  // What the job says goes on above the question; its end answers it.
+  Answer Ask() {
     const auto asked = std::chrono::steady_clock::now();
     while (true) {
+      DrawQuestion(true);
       if (const std::optional<int> signal = signals_.Wait(kTick)) {
-        if (*signal == SIGHUP) return Answer::kDetach;
         const bool quick = std::chrono::steady_clock::now() - asked < kDoubleCtrlC;
-        WriteAll(options_.fd, quick ? "(Ctrl-C again: stop)\n" : "(Ctrl-C: stop)\n");
+        DrawQuestion(false);
+        if (*signal == SIGHUP) return Answer::kDetach;
+        TrySay(quick ? "Ctrl-C again: stop" : "Ctrl-C: stop");
         return Answer::kStop;
+      }
+      if (HasEnded()) {
+        DrawQuestion(false);
+        return Answer::kGoOn;
       }
       pollfd input{STDIN_FILENO, POLLIN, 0};
       if (poll(&input, 1, 0) <= 0) continue;
       char line[256];
       const ssize_t got = read(STDIN_FILENO, line, sizeof line);
-      if (got <= 0 || line[0] == 'd' || line[0] == 'D') return Answer::kDetach;
-      if (line[0] == 's' || line[0] == 'S') return Answer::kStop;
-      if (line[0] == '\n' || line[0] == 'g' || line[0] == 'G') return Answer::kGoOn;
-      WriteAll(options_.fd, "muster: s, d or Enter? ");
+      const char first = got <= 0 ? 'd' : line[0];
+      const std::optional<Answer> answer = first == 'd' || first == 'D'   ? Answer::kDetach
+                                           : first == 's' || first == 'S' ? Answer::kStop
+                                           : first == '\n' || first == 'g'
+                                               ? Answer::kGoOn
+                                               : std::optional<Answer>();
+      DrawQuestion(false);
+      if (answer) return *answer;
     }
+  }
+
+  bool HasEnded() {
+    absl::MutexLock lock(&mutex_);
+    return events_done_;
+  }
+
+  // On the last line; lines of the job wipe it, and it is drawn anew below them.
+  void DrawQuestion(bool open) {
+    if (!screen_mutex_.TryLock()) return;
+    if (open && !(asking_ && progress_shown_)) {
+      view_.CloseOpen();
+      DrawProgress("[s]top the job, [d]etach (it goes on), or watch on; then Enter: ");
+    } else if (!open) {
+      WipeProgress();
+    }
+    asking_ = open;
+    screen_mutex_.Unlock();
   }
 
   void RequestStop() {
@@ -279,6 +320,7 @@ class Follower {
   absl::Mutex screen_mutex_;  // may be held while a slow reader makes us wait
   bool readable_ ABSL_GUARDED_BY(screen_mutex_) = true;         // somebody reads what we write
   bool progress_shown_ ABSL_GUARDED_BY(screen_mutex_) = false;  // under the cursor
+  bool asking_ ABSL_GUARDED_BY(screen_mutex_) = false;  // the question is what is shown there
   LogView view_ ABSL_GUARDED_BY(screen_mutex_);
 
   absl::Mutex mutex_;

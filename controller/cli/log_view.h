@@ -42,6 +42,8 @@ class LogView {
   void Message(std::string_view line);
   // Ends every half line: nothing more will come.
   void Finish();
+  // Ends the line under the cursor, so that another can begin.
+  void CloseOpen();
 
  private:
   using Key = std::pair<uint32_t, int>;  // rank, stream
@@ -56,8 +58,6 @@ class LogView {
   void BeginAttempt(uint32_t attempt);
   // Writes the line of `key`, going on where it stands on the screen already.
   void Show(const Key& key, std::string_view line, bool finished);
-  // Ends the line under the cursor, so that another can begin.
-  void CloseOpen();
 
   const int width_;
   const Style style_;

@@ -165,6 +165,18 @@ def test_ctrl_c_asks_and_enter_goes_on_and_s_stops(cluster):
     assert terminal.wait() == 130
 
 
+def test_the_job_is_shown_and_ends_while_the_question_stands(cluster):
+    terminal = Terminal(cluster, "submit", "--hostfile", cluster.hostfile(), *cluster.rank("step_log.sh", 30, 0.1))
+    terminal.expect("running:")
+    terminal.send("\x03")
+    terminal.expect("then Enter: ")
+    terminal.text = ""
+    terminal.expect("[0] ")  # lines go on
+    terminal.expect("then Enter: ")  # and the question stands below them
+    terminal.expect("succeeded after")
+    assert terminal.wait() == 0
+
+
 def test_two_ctrl_c_stop(cluster):
     terminal = submit_on_terminal(cluster)
     terminal.send("\x03")
