@@ -13,7 +13,7 @@ namespace {
 
 std::string Toned(const why::TextLine& line, const Style& style) {
   using Tone = why::TextLine::Tone;
-  const std::string text = why::Format(line);
+  std::string text = why::Format(line);
   switch (line.tone) {
     case Tone::kBad:
       return style.Red(text);
@@ -39,6 +39,7 @@ std::vector<std::string> NodeLines(const v1::Job& job, const Style& style) {
   size_t width = 0;
   for (const why::NodeLine& node : nodes) width = std::max(width, node.host.size());
   std::vector<std::string> lines;
+  lines.reserve(nodes.size());
   for (const why::NodeLine& node : nodes) {
     lines.push_back(fmt::format("{:<{}}  {}  {}", node.host, width,
                                 node.clean ? style.Green(node.verdict) : style.Red(node.verdict),

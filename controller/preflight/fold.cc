@@ -9,37 +9,6 @@ namespace {
 
 constexpr size_t kMostHosts = 8;
 
-struct Group {
-  const Finding* first = nullptr;
-  std::vector<std::string> hosts;
-  std::vector<std::string> fixes;  // of each host
-};
-
-std::vector<Group> GroupsOf(const std::vector<Finding>& findings) {
-  std::vector<Group> groups;
-  for (const Finding& finding : findings) {
-    const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
-      return group.first->check == finding.check && group.first->severity == finding.severity &&
-             group.first->value == finding.value && group.first->majority == finding.majority &&
-             !finding.host.empty() && !group.first->host.empty();
-    });
-    Group& group = same == groups.end() ? groups.emplace_back() : *same;
-    if (group.first == nullptr) group.first = &finding;
-    group.hosts.push_back(finding.host);
-    group.fixes.push_back(finding.fix);
-  }
-  return groups;
-}
-
-std::string HostList(const std::vector<std::string>& hosts) {
-  std::string text;
-  for (size_t i = 0; i < std::min(hosts.size(), kMostHosts); ++i)
-    text += (i == 0 ? "" : ", ") + hosts[i];
-  if (hosts.size() > kMostHosts)
-    text += " and " + std::to_string(hosts.size() - kMostHosts) + " more";
-  return text;
-}
-
 bool InHostName(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' || c == '_' ||
          c == ':';
@@ -67,6 +36,57 @@ std::string WithHosts(const std::string& text, const std::string& host, const st
   }
 }
 
+// What is the same of hosts that have the same trouble: each its own name and key left out.
+std::string Shape(const std::string& text, const std::string& host) {
+  constexpr std::string_view kFingerprint = "SHA256:";
+  std::string out = WithHosts(text, host, "HOST", "HOST");
+  for (size_t at = out.find(kFingerprint); at != std::string::npos;
+       at = out.find(kFingerprint, at + kFingerprint.size())) {
+    const size_t from = at + kFingerprint.size();
+    out.replace(from, std::min(out.find(' ', from), out.size()) - from, "...");
+  }
+  return out;
+}
+
+struct Group {
+  const Finding* first = nullptr;
+  std::string shape;  // of the value
+  std::string value;  // of all hosts
+  std::vector<std::string> hosts;
+  std::vector<std::string> fixes;  // of each host
+};
+
+std::vector<Group> GroupsOf(const std::vector<Finding>& findings) {
+  std::vector<Group> groups;
+  for (const Finding& finding : findings) {
+    const std::string shape = Shape(finding.value, finding.host);
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
+      return group.first->check == finding.check && group.first->severity == finding.severity &&
+             group.shape == shape && group.first->majority == finding.majority &&
+             !finding.host.empty() && !group.first->host.empty();
+    });
+    Group& group = same == groups.end() ? groups.emplace_back() : *same;
+    if (group.first == nullptr) {
+      group.first = &finding;
+      group.shape = shape;
+      group.value = finding.value;
+    }
+    if (group.value != finding.value) group.value = shape;
+    group.hosts.push_back(finding.host);
+    group.fixes.push_back(finding.fix);
+  }
+  return groups;
+}
+
+std::string HostList(const std::vector<std::string>& hosts) {
+  std::string text;
+  for (size_t i = 0; i < std::min(hosts.size(), kMostHosts); ++i)
+    text += (i == 0 ? "" : ", ") + hosts[i];
+  if (hosts.size() > kMostHosts)
+    text += " and " + std::to_string(hosts.size() - kMostHosts) + " more";
+  return text;
+}
+
 std::vector<std::string> FixesOf(const Group& group) {
   const std::string& first = group.hosts.front();
   const std::string& fix = group.fixes.front();
@@ -89,7 +109,7 @@ std::vector<Folded> Fold(const std::vector<Finding>& findings) {
   std::vector<Folded> out;
   for (const Group& group : GroupsOf(findings)) {
     const Finding& first = *group.first;
-    out.push_back({first.check, first.severity, HostList(group.hosts), first.value, first.majority,
+    out.push_back({first.check, first.severity, HostList(group.hosts), group.value, first.majority,
                    FixesOf(group)});
   }
   return out;

@@ -29,12 +29,29 @@ std::string Ranks(uint32_t count) {
   return fmt::format("{} rank{}", count, count == 1 ? "" : "s");
 }
 
+// Ranks of `host` that were stopped before they ran.
+uint32_t UnstartedOn(const v1::Job& job, const std::string& host) {
+  return static_cast<uint32_t>(
+      std::count_if(job.ranks().begin(), job.ranks().end(), [&](const v1::RankView& rank) {
+        return rank.host() == host && (rank.status().state() == v1::RANK_STATE_ABSENT ||
+                                       rank.status().state() == v1::RANK_STATE_PREPARED);
+      }));
+}
+
+// "2 ranks ended", "2 ranks not started", "1 rank ended, 1 not started"
+std::string Fate(const v1::Job& job, const std::string& host) {
+  const uint32_t all = RanksOn(job, host);
+  const uint32_t unstarted = UnstartedOn(job, host);
+  if (unstarted == 0) return Ranks(all) + " ended";
+  if (unstarted >= all) return Ranks(all) + " not started";
+  return fmt::format("{} ended, {} not started", Ranks(all - unstarted), unstarted);
+}
+
 std::string Details(const v1::Job& job, const v1::NodeEnd& end) {
   const v1::EndReport& report = end.report();
-  const std::string ranks = Ranks(RanksOn(job, end.host()));
   std::string out = report.verified() || report.survivors_size() > 0
-                        ? fmt::format("{} ended, {} left", ranks, report.survivors_size())
-                        : ranks + ", nobody could look what is left";
+                        ? fmt::format("{}, {} left", Fate(job, end.host()), report.survivors_size())
+                        : Ranks(RanksOn(job, end.host())) + ", nobody could look what is left";
   if (const uint32_t escalated = EscalatedOn(job, end.host()); escalated > 0) {
     out += fmt::format("; {} needed SIGKILL", Ranks(escalated));
   }

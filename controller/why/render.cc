@@ -69,6 +69,7 @@ std::string Describe(const RankGroup& group) {
 }
 
 void AddCauses(const Why& why, Screen& screen) {
+  if (why.cause == v1::CAUSE_OK) return;  // the headline and the ranks say it
   screen.Section("cause");
   if (why.causes.empty()) {
     for (const auto line : absl::StrSplit(why.message, '\n')) {
@@ -178,6 +179,7 @@ std::string Headline(const Why& why) {
   out += " " + std::string(engine::Name(why.state));
   if (!engine::IsTerminal(why.state)) return out;
   if (why.duration_ns > 0) out += " after " + engine::FormatDuration(why.duration_ns);
+  if (why.cause == v1::CAUSE_OK) return out;  // the ranks' line has the code
   return out + fmt::format(", exit code {}", why.code);
 }
 

@@ -56,6 +56,37 @@ TEST(WhyLines, SayWhatHappenedHowNodesEndedAndWhereTheLogsAre) {
             "  logs    /data/output/x\n");
 }
 
+TEST(NodeLines, RanksThatNeverRanDidNotEnd) {
+  v1::Job job = KilledJob();
+  for (auto& rank : *job.mutable_ranks()) rank.mutable_status()->set_state(v1::RANK_STATE_ABSENT);
+  for (uint32_t i = 0; i < 2; ++i) {
+    v1::RankView& rank = *job.add_ranks();
+    rank.set_host("127.0.0.2");
+    rank.mutable_status()->set_state(i == 0 ? v1::RANK_STATE_PREPARED : v1::RANK_STATE_KILLED);
+  }
+  EXPECT_EQ(NodeLines(job, Style())[0], "127.0.0.2   clean  1 rank ended, 1 not started, 0 left");
+  job.mutable_ranks(job.ranks_size() - 1)->mutable_status()->set_state(v1::RANK_STATE_ABSENT);
+  EXPECT_EQ(NodeLines(job, Style())[0], "127.0.0.2   clean  2 ranks not started, 0 left");
+}
+
+TEST(WhyLines, SayOnceThatAllIsWell) {
+  v1::Job job = KilledJob();
+  job.set_state(v1::JOB_STATE_SUCCEEDED);
+  job.clear_outcome();
+  job.mutable_outcome()->set_cause(v1::CAUSE_OK);
+  job.mutable_outcome()->set_message("all ranks exited with 0");
+  job.clear_ranks();
+  v1::RankView& rank = *job.add_ranks();
+  rank.set_host("127.0.0.2");
+  rank.mutable_status()->set_state(v1::RANK_STATE_EXITED);
+  EXPECT_EQ(Joined(WhyLines(why::Explain(job, {}, {}), Style())),
+            "job 3 (tiny) succeeded after 12 s\n"
+            "  ranks   rank 0: exited with code 0\n"
+            "  nodes   127.0.0.2   clean  2 ranks ended, 0 left\n"
+            "          127.0.0.30  clean  2 ranks ended, 0 left\n"
+            "  logs    /data/output/x\n");
+}
+
 TEST(NodeLines, NameSurvivorsAndWhatWasSwept) {
   v1::Job job = KilledJob();
   v1::NodeEnd& end = *job.mutable_ends(0);

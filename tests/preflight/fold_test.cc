@@ -31,6 +31,23 @@ TEST(Fold, ManyHostsAreCountedAndAllOfThemExcluded) {
   EXPECT_THAT(folded[0].fixes.front(), ::testing::EndsWith("@n39@n40"));
 }
 
+TEST(Fold, HostsThatDifferInTheirNameAndKeyShareALine) {
+  std::vector<Finding> findings;
+  for (const char* host : {"n1", "n2", "n10"}) {
+    const std::string name = host;
+    findings.push_back({"connect", Severity::kError, name,
+                        "ssh " + name + ": host key ssh-ed25519 SHA256:Ab+/" + name + " of " +
+                            name + " is in none of its known_hosts; connect once by hand",
+                        "", "take " + name + " out with --exclude " + name});
+  }
+  const auto folded = Fold(findings);
+  ASSERT_EQ(folded.size(), 1U);
+  EXPECT_EQ(ToLines(folded[0]),
+            "connect: n1, n2, n10: ssh HOST: host key ssh-ed25519 SHA256:... of HOST is in none of "
+            "its known_hosts; connect once by hand; fix: take n1, n2, n10 out with --exclude "
+            "n1@n2@n10");
+}
+
 TEST(Fold, WhatDiffersStaysApart) {
   Finding other = Missing("n2");
   other.value = "train: permission denied";
