@@ -2,6 +2,7 @@
 
 #include <absl/strings/ascii.h>
 #include <absl/strings/escaping.h>
+#include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 #include <fmt/format.h>
 
@@ -171,9 +172,9 @@ absl::StatusOr<std::vector<EnvFileResult>> ReadOwnEnvFiles(const std::string& wo
       continue;
     }
     if (const std::string home = Home(surroundings); !home.empty()) {
-      paths.push_back(home + "/" + name);
+      paths.push_back(absl::StrCat(home, "/", name));
     }
-    paths.push_back(working_dir + "/" + name);
+    paths.push_back(absl::StrCat(working_dir, "/", name));
   }
   std::vector<EnvFileResult> out;
   for (auto path = paths.begin(); path != paths.end(); ++path) {

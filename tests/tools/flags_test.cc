@@ -57,6 +57,7 @@ TEST_F(FlagsTest, FlagsOfMegatronThatChangeNothingOrAreRefused) {
 
 TEST_F(FlagsTest, Refusals) {
   EXPECT_THAT(Error({"--imput", "x"}), HasSubstr("unknown flag --imput; did you mean '--input'?"));
+  EXPECT_THAT(Error({"--imput", "x"}), testing::EndsWith("?"));
   EXPECT_EQ(Error({"--input"}), "--input needs a value");
   EXPECT_EQ(Error({"--append-eod=1"}), "--append-eod takes no value");
   EXPECT_THAT(Error({"--workers", "0"}), HasSubstr("--workers 0: expected a whole number"));

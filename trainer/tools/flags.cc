@@ -67,7 +67,8 @@ const Flags::Flag& Flags::Find(const std::string& name) const {
     if (flag.name == name) return flag;
     names.push_back(flag.name);
   }
-  throw UsageError("unknown flag " + name + DidYouMean(name, names) + "; see --help");
+  const std::string hint = DidYouMean(name, names);
+  throw UsageError("unknown flag " + name + (hint.empty() ? "; see --help" : hint));
 }
 
 void Flags::CheckWords(size_t count) const {

@@ -83,8 +83,8 @@ int Run(const std::vector<std::string>& words) {
     return 0;
   }
   if (!words.empty() && !words[0].starts_with("-")) {
-    throw UsageError("no subcommand '" + words[0] + "'" + DidYouMean(words[0], names) +
-                     "; see --help");
+    const std::string hint = DidYouMean(words[0], names);
+    throw UsageError("no subcommand '" + words[0] + "'" + (hint.empty() ? "; see --help" : hint));
   }
   return RunPreprocess(words);
 }

@@ -159,6 +159,7 @@ std::optional<Keyword> FindKeyword(std::string_view name) {
 const std::vector<std::string>& KeywordNames() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
+    all.reserve(kKeywords.size() + kIgnored.size());
     for (const Entry& entry : kKeywords) all.emplace_back(entry.name);
     for (const std::string_view name : kIgnored) all.emplace_back(name);
     return all;

@@ -33,7 +33,8 @@ absl::StatusOr<std::vector<std::string>> ExpandPaths(const std::vector<std::stri
   return expanded;
 }
 
-std::vector<std::string> Or(std::vector<std::string> given, std::vector<std::string> defaults) {
+std::vector<std::string> Or(const std::vector<std::string>& given,
+                            const std::vector<std::string>& defaults) {
   return given.empty() ? defaults : given;
 }
 
