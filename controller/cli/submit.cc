@@ -74,7 +74,7 @@ uint32_t LikelyWorld(const v1::SubmitResponse& submitted, const v1::JobSpec& spe
 
 void PrintSubmitted(const v1::SubmitResponse& submitted, int fd, const Style& style) {
   if (submitted.has_plan())
-    WriteAll(fd, plan::RenderText(submitted.plan(), plan::RankRows::kFolded) + "\n");
+    WriteAll(fd, plan::RenderText(submitted.plan(), plan::RankRows::kBrief) + "\n");
   WriteAll(fd, fmt::format("{}job {}, output in {}\n", style.Dim("muster: "),
                            style.Bold(submitted.job_id()), submitted.output_dir()));
 }

@@ -14,6 +14,7 @@ namespace muster::plan {
 enum class RankRows {
   kAll,
   kFolded,  // a few lines when there are more than 16 ranks
+  kBrief,   // and of the command only what fits a line
 };
 
 // Plain text: sizes with their arithmetic, hosts, rank table, groups, warnings. For plan.txt and

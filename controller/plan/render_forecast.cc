@@ -130,9 +130,8 @@ std::string RenderRank(const v1::Plan& plan, const v1::JobSpec& job, const v1::R
       "rank     {} of {}\nhost     {} ({}), local rank {} of {}, device {}\n"
       "place    tp {} of {}, cp {} of {}, dp {} of {}, pp {} of {}\n",
       rank.rank(), plan.world(), node.host().host(), node.data_addr(), rank.local_rank(),
-      node.num_ranks(),
-      rank.has_device() ? std::to_string(rank.device()) : std::to_string(rank.local_rank()),
-      rank.tp(), plan.tp(), rank.cp(), plan.cp(), rank.dp(), plan.dp(), rank.pp(), plan.pp());
+      node.num_ranks(), rank.has_device() ? std::to_string(rank.device()) : "-", rank.tp(),
+      plan.tp(), rank.cp(), plan.cp(), rank.dp(), plan.dp(), rank.pp(), plan.pp());
   if (f.model) out += fmt::format("layers   {}\n", StageLayers(f, rank.pp()));
   if (!f.memory.empty()) {
     std::vector<std::string> parts;

@@ -15,7 +15,8 @@
 namespace muster::plan {
 namespace {
 
-constexpr uint32_t kFoldAbove = 16;  // ranks
+constexpr uint32_t kFoldAbove = 16;   // ranks
+constexpr size_t kCommandWidth = 88;  // columns
 
 std::string RankRange(const v1::NodePlan& node) {
   const uint32_t last = node.first_rank() + node.num_ranks() - 1;
@@ -67,6 +68,35 @@ std::string BubbleLine(const v1::Plan& plan) {
                      s.pp, s.vp, s.num_microbatches, 100 * BubbleFraction(s));
 }
 
+// The command as a shell takes it, in lines of kCommandWidth where words allow it; a value stays
+// beside its flag. `brief`: the first line only.
+std::string CommandText(const v1::Plan& plan, bool brief) {
+  std::vector<std::string> pieces;
+  bool after_flag = false;
+  for (const std::string& word : plan.argv()) {
+    const bool flag = word.starts_with('-');
+    if (after_flag && !flag) {
+      pieces.back() += " " + ShownQuoted(word);
+    } else {
+      pieces.push_back(ShownQuoted(word));
+    }
+    after_flag = flag;
+  }
+  std::vector<std::string> lines(1);
+  for (const std::string& piece : pieces) {
+    std::string& line = lines.back();
+    if (line.empty()) {
+      line = piece;
+    } else if (line.size() + 1 + piece.size() <= kCommandWidth) {
+      line += " " + piece;
+    } else {
+      lines.push_back(piece);
+    }
+  }
+  if (brief && lines.size() > 1) return lines.front() + " ... (muster plan shows the rest)";
+  return absl::StrJoin(lines, " \\\n         ");
+}
+
 }  // namespace
 
 std::string ShellQuoted(const std::string& word) {
@@ -88,16 +118,14 @@ std::string ShownQuoted(const std::string& word) {
 }
 
 std::string RenderText(const v1::Plan& plan, RankRows rows) {
-  std::vector<std::string> words;
-  for (const std::string& word : plan.argv()) words.push_back(ShownQuoted(word));
   std::string out = fmt::format("job      {}\nsizes    {}\n{}command  {}\n", plan.name(),
                                 absl::StrJoin(plan.arithmetic(), "; "), BubbleLine(plan),
-                                absl::StrJoin(words, " "));
+                                CommandText(plan, rows == RankRows::kBrief));
   for (const v1::EnvVar& variable : plan.env()) {
     out += fmt::format("env      {}={}\n", variable.name(), ShownQuoted(variable.value()));
   }
   out += fmt::format("head     {}\n\n", plan.nodes(0).data_addr());
-  if (rows == RankRows::kFolded && plan.world() > kFoldAbove) {
+  if (rows != RankRows::kAll && plan.world() > kFoldAbove) {
     out += FoldedRankTable(plan) + "(muster plan --all-ranks: every rank; --rank N: all of one)\n";
   } else {
     out += NodeTable(plan) + "\n" + WholeRankTable(plan);

@@ -9,6 +9,7 @@
 #include "controller/engine/asking.h"
 #include "controller/engine/rank_spec.h"
 #include "controller/engine/state.h"
+#include "controller/plan/job_name.h"
 #include "controller/plan/planner.h"
 #include "controller/preflight/checks.h"
 
@@ -71,10 +72,6 @@ absl::Status CheckTemplates(const v1::JobSpec& spec, const v1::Plan& plan) {
   return engine::ValidateRankSpecs(engine::State{}, trial);
 }
 
-std::string BaseName(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 }  // namespace
 
 absl::Status CheckGrace(const google::protobuf::Duration& grace) {
@@ -108,7 +105,7 @@ absl::StatusOr<CheckedSpec> CheckSubmit(const v1::JobSpec& spec) {
   }
   // Slots that only the nodes know: the job is planned once they have said hello.
   if (plan.status().code() != absl::StatusCode::kFailedPrecondition) return plan.status();
-  checked.name = spec.name().empty() ? BaseName(spec.command(0)) : spec.name();
+  checked.name = spec.name().empty() ? plan::CommandName(spec) : spec.name();
   return checked;
 }
 

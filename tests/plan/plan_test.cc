@@ -41,7 +41,7 @@ TEST(MakePlan, PlainCommandNeedsNoBatch) {
   EXPECT_EQ(plan->world(), 2U);
   EXPECT_EQ(plan->dp(), 2U);
   EXPECT_EQ(plan->global_batch(), 0U);
-  EXPECT_EQ(plan->name(), "python3");
+  EXPECT_EQ(plan->name(), "train");
   EXPECT_THAT(plan->arithmetic(), ElementsAre("2 slots / (TP 1 x PP 1 x CP 1) = DP 2"));
 }
 
@@ -127,6 +127,24 @@ TEST(MakePlan, RefusesBadJobs) {
 
 TEST(MakePlan, NamesOfOddCommandsAreFitForFolders) {
   EXPECT_EQ(MakePlan(Job("a slots=1\n", {"./my prog!.sh"}))->name(), "my_prog_.sh");
+  using Words = std::vector<std::string>;
+  const std::vector<std::pair<Words, std::string>> named = {
+      {{"python3", "/x/train.py", "--lr", "1"}, "train"},
+      {{"/opt/bin/python3.11", "-u", "main", "x"}, "main"},
+      {{"python", "-m", "pkg.train", "y"}, "train"},
+      {{"python", "-m", "torch.distributed.run", "train.py"}, "train"},
+      {{"python", "-X", "dev", "-c", "print(1)"}, "python"},
+      {{"python", "-c", "print(1)"}, "python"},
+      {{"python3"}, "python3"},
+      {{"pythonic", "x"}, "pythonic"},
+      {{"bash", "./run.sh"}, "run"},
+      {{"sh", "-ec", "exit 1"}, "sh"},
+      {{"torchrun", "--nproc_per_node", "4", "finetune.py"}, "finetune"},
+      {{"torchrun", "--standalone", "finetune.py"}, "finetune"},
+      {{"./train.py"}, "train.py"}};
+  for (const auto& [words, name] : named) {
+    EXPECT_EQ(MakePlan(Job("a slots=1\n", words))->name(), name) << words.back();
+  }
   EXPECT_EQ(MakePlan(Job("a slots=1\n", {"/bin/7"}))->name(), "job_7");
   EXPECT_EQ(MakePlan(Job("a slots=1\n", {"/bin/last"}))->name(), "job_last");
 }

@@ -23,6 +23,29 @@ v1::Plan SomePlan() {
   return *MakePlan(spec);
 }
 
+// "command ..." and the lines that continue it.
+std::string Command(const std::string& text) {
+  const size_t from = text.find("command  ");
+  return text.substr(from, text.find("\nhead", from) + 1 - from);
+}
+
+TEST(RenderText, LongCommandsAreWrappedBesideTheirFlagsOrCut) {
+  std::vector<std::string> words = {"./train"};
+  for (int i = 10; i < 20; ++i) {
+    words.push_back("--number-" + std::to_string(i));
+    words.push_back(std::to_string(i));
+  }
+  const v1::Plan plan = *MakePlan(Job("a slots=1\n", words));
+  EXPECT_EQ(
+      Command(RenderText(plan)),
+      "command  ./train --number-10 10 --number-11 11 --number-12 12 --number-13 13 "
+      "--number-14 14 \\\n"
+      "         --number-15 15 --number-16 16 --number-17 17 --number-18 18 --number-19 19\n");
+  EXPECT_EQ(Command(RenderText(plan, RankRows::kBrief)),
+            "command  ./train --number-10 10 --number-11 11 --number-12 12 --number-13 13 "
+            "--number-14 14 ... (muster plan shows the rest)\n");
+}
+
 TEST(RenderText, ShowsThePlan) {
   EXPECT_EQ(
       RenderText(SomePlan()),
