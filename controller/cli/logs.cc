@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -200,6 +201,21 @@ absl::Status Print(Client& client, const LogsFlags& flags, const v1::Job& job) {
   return status;
 }
 
+// Why a job whose ranks have never run has no lines, or "".
+std::string WhyNothing(const v1::Job& job) {
+  const bool ran = std::any_of(
+      job.ranks().begin(), job.ranks().end(),
+      [](const v1::RankView& rank) { return rank.status().state() >= v1::RANK_STATE_RUNNING; });
+  if (ran || job.attempt() > 0) return "";
+  if (job.state() == v1::JOB_STATE_QUEUED) {
+    return fmt::format("job {} is queued; muster ps says what it waits for", job.id());
+  }
+  return IsTerminal(job.state())
+             ? fmt::format("job {0} wrote nothing, none of its ranks has run; muster why {0}",
+                           job.id())
+             : fmt::format("no rank of job {} runs yet", job.id());
+}
+
 int Run(const LogsFlags& flags) {
   if (flags.raw && (flags.ranks.size() != 1 || flags.stream.empty() || flags.json)) {
     PrintError("--raw shows one stream: give one --rank and a --stream, and no --json");
@@ -214,6 +230,9 @@ int Run(const LogsFlags& flags) {
   request.set_job(flags.job);
   const auto job =
       client.Call<v1::GetJobRequest, v1::GetJobResponse>(&Client::Stub::GetJob, request);
+  if (job.ok()) {
+    if (const std::string why = WhyNothing(job->job()); !why.empty()) PrintError(why);
+  }
   const absl::Status status = job.ok() ? Print(client, flags, job->job()) : job.status();
   return status.ok() ? kExitOk : Fail(status, flags.json);
 }

@@ -177,6 +177,18 @@ def test_the_job_is_shown_and_ends_while_the_question_stands(cluster):
     assert terminal.wait() == 0
 
 
+def test_logs_say_why_there_are_none(cluster):
+    cluster.run("--", "/nowhere/train")
+    out, err = cluster.muster("logs", "1")
+    assert out == "" and err == "muster: job 1 wrote nothing, none of its ranks has run; muster why 1\n"
+    for _ in range(2):
+        cluster.muster("submit", "--hostfile", cluster.hostfile(), "--detach", *cluster.rank("step_log.sh", 1000))
+    out, err = cluster.muster("logs", "3")
+    assert out == "" and err == "muster: job 3 is queued; muster ps says what it waits for\n"
+    cluster.wait_lines(1, "", "2")
+    assert cluster.muster("logs", "2")[1] == ""
+
+
 def test_two_ctrl_c_stop(cluster):
     terminal = submit_on_terminal(cluster)
     terminal.send("\x03")
