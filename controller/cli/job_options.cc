@@ -159,7 +159,7 @@ void AddJobFlags(CLI::App* app, JobFlags* flags) {
                "Cut and pack log files of this size here (default: 1GiB; never)")
       ->group(logs);
   ParsedOption(app, "--log-keep", &overrides->logs.keep, ParseText, "TIME",
-               "Remove the logs so long after the job's end: 30d, 12h (default: forever)")
+               "Remove the logs so long after the job's end: 30d, 12h (default: never)")
       ->group(logs);
   ParsedOption(app, "--log-keep-size", &overrides->logs.keep_size, ParseText, "SIZE",
                "Keep so much of the logs of an ended job (default: all)")
@@ -174,7 +174,7 @@ void AddJobFlags(CLI::App* app, JobFlags* flags) {
                "Ports that firewalls leave open: for MASTER_PORT and for the checks")
       ->group(preflight);
   ParsedOption(app, "--check-timeout", &flags->check_timeout, ParseCheckTimeout, "TIME",
-               "For a host's hello, and again for its answer (default: 20s, refused: 4s)")
+               "For a host's hello, again for its answer (default 20s; refused: 4s)")
       ->group(preflight);
 }
 

@@ -268,7 +268,7 @@ Command AddLogs(CLI::App& root) {
   app->add_option("--grep", flags->grep, "Lines that this Perl regular expression finds")
       ->type_name("RE");
   ParsedOption(app, "--attempt", &flags->attempt, ParseAttempt, "K|all",
-               "An attempt, from 0, or all (default: the newest; with -f also later ones)");
+               "An attempt, from 0, or all (default: the newest; -f: later ones too)");
   app->add_flag("--times", flags->times, "When each line was written, on the controller's clock");
   app->add_flag("--diff", flags->diff, "Group ranks that print the same, and show the odd ones");
   app->add_flag("--raw", flags->raw, "The bytes as written, of one rank and stream");
