@@ -225,6 +225,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"--tensor-model-parallel-size 2 --device cuda --bf16", "data parallel only", 2},
         Case{"--tensor-model-parallel-size 4 --fp8-format hybrid --ffn-hidden-size 96",
              "of 4 tensor-parallel ranks; nearest: 64 or 128", 4},
+        Case{"--tensor-model-parallel-size 4294967296 --pipeline-model-parallel-size 4294967296",
+             "--tensor-model-parallel-size 4294967296: must be at most 1048576"},
         Case{"--pipeline-model-parallel-size 4", "--num-layers 2: 2 do not split evenly", 4},
         Case{"--pipeline-model-parallel-size 2 --decoder-last-pipeline-num-layers 3",
              "do not make up 2 layers", 2},

@@ -44,8 +44,8 @@ std::vector<int64_t> UnevenStages(const TrainConfig& c) {
   Require(stages > 1, "{}: needs {} above 1", text, kStages);
   const int64_t others = stages - (first ? 1 : 0) - (last ? 1 : 0);
   const int64_t rest = layers - first.value_or(0) - last.value_or(0);
-  Require(rest >= 0 && (others > 0 || rest == 0), "{}: do not make up {} layers over {} {}", text,
-          layers, kStages, stages);
+  Require(first.value_or(0) <= layers && rest >= 0 && (others > 0 || rest == 0),
+          "{}: do not make up {} layers over {} {}", text, layers, kStages, stages);
   Require(others == 0 || rest % others == 0,
           "{}: leaves {} layers, which do not split evenly over the other {} stages", text, rest,
           others);

@@ -15,6 +15,8 @@ void Require(bool condition, fmt::format_string<Args...> format, Args&&... args)
   if (!condition) throw ConfigError(fmt::format(format, std::forward<Args>(args)...));
 }
 
+constexpr int64_t kMostRanks = 1 << 20;  // products of three sizes stay exact
+
 void CheckTensor(const TrainConfig& c) {
   const int64_t tp = c.tensor_model_parallel_size;
   const ModelConfig& m = c.model;
@@ -99,6 +101,13 @@ void CheckPipeline(const TrainConfig& c, const RunSizes& sizes) {
 }  // namespace
 
 void CheckParallel(int64_t world_size, const TrainConfig& c) {
+  const std::pair<const char*, int64_t> sizes[] = {
+      {"tensor-model-parallel-size", c.tensor_model_parallel_size},
+      {"pipeline-model-parallel-size", c.pipeline_model_parallel_size},
+      {"context-parallel-size", c.context_parallel_size}};
+  for (const auto& [flag, size] : sizes) {
+    Require(size <= kMostRanks, "--{} {}: must be at most {}", flag, size, kMostRanks);
+  }
   const int64_t model_parallel =
       c.tensor_model_parallel_size * c.pipeline_model_parallel_size * c.context_parallel_size;
   Require(world_size % model_parallel == 0,
