@@ -73,6 +73,7 @@ class InProcessWorld::Rank : public parallel::Communicator {
     for (at::Tensor& slice : slices) {
       slice = slice.reshape({-1}).narrow(0, rank_ * output.numel(), output.numel());
     }
+    std::rotate(slices.begin(), slices.begin() + rank_, slices.end());
     output.view({-1}).copy_(Reduce(slices, ReduceOp::kSum));
     Barrier();
   }

@@ -18,9 +18,10 @@ class InProcessWorld {
   InProcessWorld();
   ~InProcessWorld();
 
-  // As GlooWorld::Connect, for `rank`. Sums are taken in the order of ranks: all ranks get the same
-  // bits every time. A message leaves when its receiver takes it, as over a network without
-  // buffers. Communicators must not outlive the world.
+  // As GlooWorld::Connect, for `rank`. Sums are taken in the order of ranks, and all ranks get the
+  // same bits every time; a reduce-scatter begins with the rank that gets the sum, as in a ring. A
+  // message leaves when its receiver takes it, as over a network without buffers. Communicators
+  // must not outlive the world.
   std::unique_ptr<parallel::Communicator> Connect(int64_t rank, const std::string& name,
                                                   const std::vector<int64_t>& ranks);
   // Every call that waits, and every later one, throws CommError.

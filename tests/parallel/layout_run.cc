@@ -3,7 +3,9 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
 
+#include <limits>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
@@ -53,8 +55,8 @@ data::Batch Samples(int64_t first, int64_t count, int64_t vocab) {
   return batch;
 }
 
-// Writes this rank's shards into the whole tensors that the ranks share, which are made by the
-// first one to come.
+// Writes this rank's shards into the whole tensors that the ranks share, which begin as NaN. Throws
+// when another rank had other values: replicas and tied copies are equal bit for bit.
 void Collect(const parallel::Groups& groups, const std::vector<model::Parameter>& parameters,
              std::map<std::string, at::Tensor>& whole) {
   const model::Share share = {groups.coordinate.tensor, groups.sizes.tensor};
@@ -63,10 +65,13 @@ void Collect(const parallel::Groups& groups, const std::vector<model::Parameter>
     if (!tensor.defined()) {
       std::vector<int64_t> shape = parameter.value.sizes().vec();
       if (parameter.split.dim >= 0) shape[static_cast<size_t>(parameter.split.dim)] *= share.size;
-      tensor = at::empty(shape, parameter.value.scalar_type());
+      tensor =
+          at::full(shape, std::numeric_limits<double>::quiet_NaN(), parameter.value.scalar_type());
     }
     const at::Tensor part = model::ShardView(tensor, parameter.split, share);
-    part.copy_(parameter.value.view(part.sizes()));
+    const at::Tensor mine = parameter.value.view(part.sizes());
+    if (part.isnan().all().item<bool>()) part.copy_(mine);
+    if (!at::equal(part, mine)) throw std::logic_error(parameter.name + " differs between ranks");
   }
 }
 

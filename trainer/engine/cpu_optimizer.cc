@@ -73,9 +73,15 @@ std::string CpuOptimizer::NonFiniteGradient() const {
 
 void CpuOptimizer::Step(const optim::LearningRates& rates, double coefficient) {
   adam_->Step(rates, coefficient);
-  if (!distributed_) return;
-  const at::Tensor values = model_.value_buffer();
-  groups_.data_context->AllGather(values, Mine(values).clone());
+  if (distributed_) {
+    const at::Tensor values = model_.value_buffer();
+    groups_.data_context->AllGather(values, Mine(values).clone());
+  }
+  // The copies lie in different places of their stages' buffers, and so their gradients were summed
+  // in different orders: without this they would part, a rounding at a time.
+  for (const model::Parameter& parameter : model_.parameters()) {
+    if (parameter.tied) groups_.embedding->Broadcast(parameter.value, 0);
+  }
 }
 
 std::vector<std::pair<std::string, at::Tensor>> CpuOptimizer::FetchMoments() {

@@ -18,7 +18,8 @@ namespace muster::engine {
 // the ranks, the norm, an AdamW step. With --use-distributed-optimizer the ranks that have the same
 // parameters (data x context) each take one consecutive, equal piece of the buffers: they get the
 // sum of its gradients alone, have the moments of it alone, and pass its new values on to the
-// others. All ranks of the world make the same calls. One thread.
+// others. A tied embedding's copies stay equal: the last stage takes the first one's. All ranks of
+// the world make the same calls. One thread.
 class CpuOptimizer {
  public:
   // The buffers of `model` have a length that Padding() divides. `model` and `groups` outlive this.
