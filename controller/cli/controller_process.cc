@@ -20,6 +20,7 @@
 #include "controller/cli/exit_code.h"
 #include "controller/cli/signals.h"
 #include "controller/logs/file_registry.h"
+#include "controller/logs/growth.h"
 #include "controller/logs/log_keeper.h"
 #include "controller/nodes/link_factory.h"
 #include "controller/runtime/controller.h"
@@ -91,11 +92,21 @@ absl::Status RunController(const std::string& state_dir) {
                           runtime::Controller::Create(std::move(options)));
   faults.Attach(controller.get());
 
-  const logs::LogKeeper keeper({}, [&controller] {
-    v1::ListJobsRequest all;
-    all.set_all(true);
-    return controller->ListJobs(all);
-  });
+  const logs::LogKeeper keeper(
+      {},
+      [&controller] {
+        v1::ListJobsRequest all;
+        all.set_all(true);
+        return controller->ListJobs(all);
+      },
+      [&controller, &logs](const v1::Job& job) {
+        v1::AttemptId id;
+        id.set_controller_id(controller->Info().controller_id());
+        id.set_job_id(job.id());
+        id.set_attempt(job.attempt());
+        const auto growth = logs->Live(id);
+        return growth && !growth->complete();
+      });
   auto server = api::Server::Start({}, lock, *controller, *logs);
   if (server.ok()) {
     log::Info(fmt::format("version {}, serving {}", kVersion, state_dir));

@@ -116,7 +116,7 @@ class Printer {
   bool Append(const v1::LogsResponse& chunk) {
     const std::lock_guard lock(mutex_);
     if (flags_.raw) {
-      Write(chunk.data());
+      WriteRaw(chunk);
     } else if (flags_.diff) {
       diff_lines_.Append(chunk);
     } else if (flags_.json) {
@@ -141,11 +141,22 @@ class Printer {
   }
 
  private:
+  // A resumed connection sends again what is there.
+  void WriteRaw(const v1::LogsResponse& chunk) {
+    if (chunk.attempt() != raw_attempt_) raw_offset_ = 0;
+    raw_attempt_ = chunk.attempt();
+    const uint64_t end = chunk.offset() + chunk.data().size();
+    const uint64_t known = raw_offset_ > chunk.offset() ? raw_offset_ - chunk.offset() : 0;
+    if (known < chunk.data().size()) Write(std::string_view(chunk.data()).substr(known));
+    raw_offset_ = std::max(raw_offset_, end);
+  }
   void Write(std::string_view text) { readable_ = readable_ && WriteAll(STDOUT_FILENO, text); }
 
   const LogsFlags& flags_;
   std::mutex mutex_;
   bool readable_ = true;
+  uint32_t raw_attempt_ = 0;
+  uint64_t raw_offset_ = 0;
   LogView view_;
   LogJson json_;
   LogDiff diff_;

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <sstream>
 
 #include "common/status.h"
@@ -13,49 +12,55 @@
 namespace muster::logs {
 namespace {
 
-constexpr uint64_t kMaxFile = 1 << 20;
+// Cuts the file to what counts: a line that does not must not come to count when the log has grown.
+absl::Status CutTo(int fd, uint64_t bytes, const std::string& path) {
+  if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) return PosixError("truncate " + path);
+  if (fdatasync(fd) != 0) return PosixError("sync " + path);
+  return absl::OkStatus();
+}
 
 }  // namespace
 
 absl::StatusOr<uint64_t> Gaps::Recover(uint64_t file_size) {
   gaps_.clear();
-  const absl::StatusOr<UniqueFd> fd = OpenFile(path_, O_RDONLY);
+  bytes_ = 0;
+  const absl::StatusOr<UniqueFd> fd = OpenFile(path_, O_RDWR);
   if (absl::IsNotFound(fd.status())) return file_size;
   MUSTER_RETURN_IF_ERROR(fd.status());
-  MUSTER_ASSIGN_OR_RETURN(const std::string text, ReadAt(fd->get(), 0, kMaxFile, path_));
-  std::istringstream in(text.substr(0, text.rfind('\n') + 1));
-  Gap gap;
-  while (in >> gap.at >> gap.lost >> gap.marker) {
+  MUSTER_ASSIGN_OR_RETURN(const uint64_t size, FileSize(fd->get(), path_));
+  MUSTER_ASSIGN_OR_RETURN(const std::string text, ReadAt(fd->get(), 0, size, path_));
+  uint64_t log_size = file_size;
+  for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', bytes_)) {
+    std::istringstream line(text.substr(bytes_, end - bytes_));
+    Gap gap;
+    if (!(line >> gap.at >> gap.lost >> gap.marker)) break;
     if (gap.at + gap.marker > file_size) {
       // The marker was on its way, or was lost again with bytes that no sync had kept.
-      MUSTER_RETURN_IF_ERROR(WriteAll());
-      return std::min(file_size, gap.at);
+      log_size = std::min(file_size, gap.at);
+      break;
     }
     gaps_.push_back(gap);
+    bytes_ = end + 1;
   }
-  return file_size;
+  if (bytes_ < size) MUSTER_RETURN_IF_ERROR(CutTo(fd->get(), bytes_, path_));
+  return log_size;
 }
 
 absl::Status Gaps::Add(const Gap& gap) {
-  gaps_.push_back(gap);
-  absl::Status status = WriteAll();
-  if (!status.ok()) gaps_.pop_back();
-  return status;
-}
-
-// Anew each time: gaps are few, and a file that is replaced whole is never torn.
-absl::Status Gaps::WriteAll() const {
-  std::string text;
-  for (const Gap& gap : gaps_) {
-    text += std::to_string(gap.at) + ' ' + std::to_string(gap.lost) + ' ' +
-            std::to_string(gap.marker) + '\n';
-  }
-  const std::string temporary = path_ + ".tmp";
-  MUSTER_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(temporary, O_WRONLY | O_CREAT | O_TRUNC));
+  const bool first = bytes_ == 0;
+  MUSTER_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path_, O_RDWR | O_CREAT));
+  const std::string line = std::to_string(gap.at) + ' ' + std::to_string(gap.lost) + ' ' +
+                           std::to_string(gap.marker) + '\n';
   size_t written = 0;
-  MUSTER_RETURN_IF_ERROR(WriteAt(fd.get(), 0, text, temporary, written));
-  if (fdatasync(fd.get()) != 0) return PosixError("sync " + temporary);
-  if (rename(temporary.c_str(), path_.c_str()) != 0) return PosixError("rename " + temporary);
+  absl::Status status = WriteAt(fd.get(), bytes_, line, path_, written);
+  if (status.ok() && fdatasync(fd.get()) != 0) status = PosixError("sync " + path_);
+  if (status.ok() && first) status = SyncDir(path_.substr(0, path_.rfind('/')));
+  if (!status.ok()) {
+    if (!CutTo(fd.get(), bytes_, path_).ok()) return Annotate(status, "and could not be cut back");
+    return status;
+  }
+  gaps_.push_back(gap);
+  bytes_ += line.size();
   return absl::OkStatus();
 }
 

@@ -28,7 +28,7 @@ class Gaps {
   explicit Gaps(std::string path) : path_(std::move(path)) {}
 
   // What a former process wrote. A gap whose marker lies not wholly within `file_size` does not
-  // count: the result is the size that the log must be cut to.
+  // count and is removed: the result is the size that the log must be cut to.
   absl::StatusOr<uint64_t> Recover(uint64_t file_size);
   // Durable when it returns OK.
   absl::Status Add(const Gap& gap);
@@ -40,10 +40,9 @@ class Gaps {
   bool empty() const { return gaps_.empty(); }
 
  private:
-  absl::Status WriteAll() const;
-
   const std::string path_;
   std::vector<Gap> gaps_;
+  uint64_t bytes_ = 0;  // of the file that hold gaps_
 };
 
 }  // namespace muster::logs

@@ -43,7 +43,9 @@ absl::StatusOr<uint64_t> LiveFile::Recover() {
   const std::vector<Segment> segments = FindSegments(path());
   base_ = segments.empty() ? 0 : segments.back().end;
   for (const Segment& segment : segments) {
-    if (!segment.packed && rotation_.pack) rotation_.pack(segment.path);
+    // A crash may have left the plain form beside the packed one.
+    const std::string plain = SegmentPath(path(), segment.begin, segment.end);
+    if (rotation_.pack && access(plain.c_str(), F_OK) == 0) rotation_.pack(plain);
   }
   MUSTER_ASSIGN_OR_RETURN(const auto fd, Fd());
   MUSTER_ASSIGN_OR_RETURN(const uint64_t size, FileSize(fd->get(), path()));

@@ -16,8 +16,11 @@ bool IsOver(const v1::Job& job) {
 
 }  // namespace
 
-LogKeeper::LogKeeper(const Options& options, Jobs jobs)
-    : options_(options), jobs_(std::move(jobs)), thread_([this] { Run(); }) {}
+LogKeeper::LogKeeper(const Options& options, Jobs jobs, Busy busy)
+    : options_(options),
+      jobs_(std::move(jobs)),
+      busy_(std::move(busy)),
+      thread_([this] { Run(); }) {}
 
 LogKeeper::~LogKeeper() {
   {
@@ -27,14 +30,15 @@ LogKeeper::~LogKeeper() {
   thread_.join();
 }
 
-void LogKeeper::Prune(const v1::ListJobsResponse& jobs, int64_t now_ns) {
+void LogKeeper::Prune(const v1::ListJobsResponse& jobs, int64_t now_ns, const Busy& busy) {
   for (const v1::Job& job : jobs.jobs()) {
     const v1::LogRules& rules = job.spec().logs();
-    if (!IsOver(job) || job.output_dir().empty()) continue;
+    if (!IsOver(job) || job.output_dir().empty() || busy(job)) continue;
     Retention retention;
     retention.keep_bytes = rules.keep_bytes();
+    // In seconds: a thousand years of nanoseconds fit no number.
     retention.remove_all = rules.has_keep_for() &&
-                           now_ns - job.ended_ns() > rules.keep_for().seconds() * 1'000'000'000;
+                           (now_ns - job.ended_ns()) / 1'000'000'000 > rules.keep_for().seconds();
     const absl::Status status = PruneLogs(job.output_dir(), retention, job.spec().submitter_uid(),
                                           job.spec().submitter_gid());
     if (!status.ok()) log::Warning("job " + job.id() + ": " + std::string(status.message()));
@@ -51,7 +55,7 @@ void LogKeeper::Run() {
     wait = options_.interval;
     const auto jobs = jobs_();
     if (jobs.ok()) {
-      Prune(*jobs, options_.clock->RealtimeNs());
+      Prune(*jobs, options_.clock->RealtimeNs(), busy_);
     } else {
       log::Warning("list jobs: " + std::string(jobs.status().message()));
     }

@@ -24,19 +24,23 @@ class LogKeeper {
   // `jobs` gives all jobs, also ended ones, on the keeper's thread; it outlives the keeper.
   using Jobs = std::function<absl::StatusOr<v1::ListJobsResponse>()>;
 
-  LogKeeper(const Options& options, Jobs jobs);
+  // Whether logs of an ended job are still being written: it is left alone then. As `jobs`.
+  using Busy = std::function<bool(const v1::Job&)>;
+
+  LogKeeper(const Options& options, Jobs jobs, Busy busy);
   ~LogKeeper();
   LogKeeper(const LogKeeper&) = delete;
   LogKeeper& operator=(const LogKeeper&) = delete;
 
   // One round over all jobs; on the caller's thread.
-  static void Prune(const v1::ListJobsResponse& jobs, int64_t now_ns);
+  static void Prune(const v1::ListJobsResponse& jobs, int64_t now_ns, const Busy& busy);
 
  private:
   void Run();
 
   const Options options_;
   const Jobs jobs_;
+  const Busy busy_;
   absl::Mutex mutex_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: it uses all of the above

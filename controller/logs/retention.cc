@@ -48,12 +48,19 @@ void AddStream(const fs::path& folder, v1::Stream stream, uint32_t attempt,
   uint64_t bytes = 0;
   const std::vector<Segment> segments = FindSegments(log);
   for (size_t i = 0; i < segments.size(); ++i) {
-    if (!Plain(segments[i].path, bytes)) continue;
+    Candidate part{.paths = {}, .bytes = 0, .turn = {kPart, attempt, segments[i].begin}};
+    // A crash may have left more than one form of it.
+    const std::string plain = SegmentPath(log, segments[i].begin, segments[i].end);
+    for (const std::string& path : {plain, plain + ".zst", plain + ".zst.tmp"}) {
+      if (!Plain(path, bytes)) continue;
+      part.paths.push_back(path);
+      part.bytes += bytes;
+    }
     if (i + 1 < segments.size()) {
-      out.push_back({{segments[i].path}, bytes, {kPart, attempt, segments[i].begin}});
+      out.push_back(std::move(part));
     } else {
-      rest.paths.push_back(segments[i].path);
-      rest.bytes += bytes;
+      rest.paths = std::move(part.paths);
+      rest.bytes = part.bytes;
     }
   }
   for (const std::string& name : {LogName(stream), TimesName(stream), GapsName(stream)}) {

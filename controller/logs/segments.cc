@@ -176,6 +176,8 @@ absl::Status PackSegment(const std::string& path) {
     unlink(temporary.c_str());
     return status;
   }
+  // The packed form's name is on disk before the plain one goes.
+  MUSTER_RETURN_IF_ERROR(SyncDir(path.substr(0, path.rfind('/'))));
   if (unlink(path.c_str()) != 0 && errno != ENOENT) return PosixError("remove " + path);
   return absl::OkStatus();
 }

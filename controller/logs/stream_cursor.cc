@@ -35,10 +35,12 @@ void StreamCursor::Extend(uint64_t size, bool ended) {
 absl::Status StreamCursor::SeekTail(uint64_t lines) {
   if (lines == 0) position_ = size_;
   if (position_ >= size_) return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(const uint64_t first, log_.First());
+  position_ = std::max(position_, std::min(first, size_));
   // The newline of the last line is no separator: look in front of it.
   uint64_t end = size_ - 1;
-  while (end > 0) {
-    const auto want = static_cast<size_t>(std::min<uint64_t>(end, kTailBlock));
+  while (end > position_) {
+    const auto want = static_cast<size_t>(std::min<uint64_t>(end - position_, kTailBlock));
     MUSTER_ASSIGN_OR_RETURN(const std::string block, log_.ReadAt(end - want, want));
     for (size_t at = block.size(); at > 0; --at) {
       if (block[at - 1] != '\n' || --lines > 0) continue;
@@ -53,8 +55,9 @@ absl::Status StreamCursor::SeekTail(uint64_t lines) {
 absl::Status StreamCursor::SeekTime(int64_t since_ns) {
   const std::optional<uint64_t> from = times_.FirstSince(since_ns);
   if (!from) return absl::OkStatus();  // no times: all may be new
-  position_ = std::min(*from, size_);
-  if (position_ == 0 || position_ == size_) return absl::OkStatus();
+  MUSTER_ASSIGN_OR_RETURN(const uint64_t first, log_.First());
+  position_ = std::min(std::max(*from, first), size_);
+  if (position_ == first || position_ == size_) return absl::OkStatus();
   // The line that goes on here began before.
   for (uint64_t at = position_ - 1; at < size_;) {
     const auto want = static_cast<size_t>(std::min<uint64_t>(size_ - at, kTailBlock));

@@ -73,6 +73,15 @@ TEST_F(RetentionTest, TheDerivedAndTheOldestGoFirst) {
   EXPECT_TRUE(Has("ranks/attempt_1/0/stdout.log"));
 }
 
+TEST_F(RetentionTest, WhatACrashLeftOfAPartGoesWithIt) {
+  const std::string part = "ranks/attempt_0/0/stdout.log.000000000000000-100";
+  Put(part, 4'096);
+  Put(part + ".zst.tmp", 4'096);
+  Prune({.remove_all = true, .keep_bytes = 0});
+  EXPECT_FALSE(Has(part));
+  EXPECT_FALSE(Has(part + ".zst.tmp"));
+}
+
 TEST_F(RetentionTest, LinksLeadItNowhere) {
   const TempDir other;
   WriteFile(other.File("stdout.log"), "theirs");
@@ -81,6 +90,10 @@ TEST_F(RetentionTest, LinksLeadItNowhere) {
   Prune({.remove_all = true, .keep_bytes = 0});
   EXPECT_EQ(ReadFile(other.File("stdout.log")), "theirs");
   EXPECT_TRUE(fs::is_symlink(dir_.File("x.log.0.n2")));
+}
+
+void Keep(const v1::ListJobsResponse& jobs, int64_t now_ns, bool busy = false) {
+  LogKeeper::Prune(jobs, now_ns, [busy](const v1::Job&) { return busy; });
 }
 
 TEST_F(RetentionTest, TheKeeperLooksAtEndedJobsOnly) {
@@ -92,12 +105,19 @@ TEST_F(RetentionTest, TheKeeperLooksAtEndedJobsOnly) {
   job.mutable_spec()->set_submitter_uid(getuid());
   job.mutable_spec()->set_submitter_gid(getgid());
   job.mutable_spec()->mutable_logs()->mutable_keep_for()->set_seconds(60);
-  LogKeeper::Prune(jobs, 100'000'000'000);
+  Keep(jobs, 100'000'000'000);
   EXPECT_TRUE(Has("ranks/attempt_0/0/stdout.log"));
   job.set_state(v1::JOB_STATE_FAILED);
-  LogKeeper::Prune(jobs, 60'000'000'000);
+  Keep(jobs, 60'000'000'000);
   EXPECT_TRUE(Has("ranks/attempt_0/0/stdout.log"));
-  LogKeeper::Prune(jobs, 62'000'000'000);
+  // More than nanoseconds can count is a long time all the same.
+  job.mutable_spec()->mutable_logs()->mutable_keep_for()->set_seconds(1'000'000LL * 86'400);
+  Keep(jobs, 62'000'000'000);
+  EXPECT_TRUE(Has("ranks/attempt_0/0/stdout.log"));
+  job.mutable_spec()->mutable_logs()->mutable_keep_for()->set_seconds(60);
+  Keep(jobs, 62'000'000'000, /*busy=*/true);
+  EXPECT_TRUE(Has("ranks/attempt_0/0/stdout.log"));
+  Keep(jobs, 62'000'000'000);
   EXPECT_FALSE(Has("ranks/attempt_0/0/stdout.log"));
 }
 

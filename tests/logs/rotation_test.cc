@@ -93,6 +93,14 @@ TEST_F(RotationTest, ARestartGoesOnAndPacksWhatWasLeft) {
   ASSERT_TRUE(file.Recover().ok());
   EXPECT_EQ(file.size(), all.size());
   EXPECT_EQ(handed_over_.size(), FindSegments(path).size());
+  // ... and one between the two steps of packing.
+  const Segment first = FindSegments(path).front();
+  const std::string plain = SegmentPath(path, first.begin, first.end);
+  WriteFile(plain, all.substr(0, first.end));
+  handed_over_.clear();
+  ASSERT_TRUE(file.Recover().ok());
+  EXPECT_EQ(handed_over_, std::vector<std::string>{plain});
+  EXPECT_FALSE(fs::exists(plain));
   ASSERT_TRUE(file.Append(all.size(), "more\n", {}).ok());
   EXPECT_EQ(All(path), all + "more\n");
   EXPECT_EQ(ReadFile(path), "more\n");
@@ -197,7 +205,14 @@ TEST_F(RotationTest, ViewersSeeOneLog) {
   // Retention has taken the oldest parts.
   const auto segments = FindSegments(file.path());
   fs::remove(segments[0].path);
-  EXPECT_EQ(read({}), all.substr(segments[0].end));
+  const std::string left = all.substr(segments[0].end);
+  EXPECT_EQ(read({}), left);
+  tail.set_tail_lines(1000);
+  EXPECT_EQ(read(tail), left);
+  since.set_since_ns(1);
+  EXPECT_EQ(read(since), left);
+  since.set_since_ns(1100);
+  EXPECT_EQ(read(since), Lines(100, 200));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -176,6 +177,36 @@ TEST_F(QuotaTest, WhatIsAcknowledgedStaysUntilItsPlaceIsNeeded) {
   pump.Acknowledge(4096);
   EXPECT_EQ(Read(Log()), Block(0));
   EXPECT_EQ(floors_.Read(1), 0U);
+}
+
+// Disk space comes back with each acknowledgement, also once bytes were lost.
+TEST_F(QuotaTest, AFullDiskTakesOutputAgainWhenTheControllerHasTakenSome) {
+  if (mount("tmpfs", dir_.path().c_str(), "tmpfs", 0, "size=256k") != 0) {
+    GTEST_SKIP() << "no right to mount";
+  }
+  {
+    EXPECT_TRUE(floors_.Create(dir_.path() + "/floors"));
+    StreamPump pump(
+        {.log = Log(), .times = "", .quota = {1 << 30, false}, .floor = &floors_, .stream = 1},
+        clock_);
+    pump.Attach(std::move(reader_));
+    for (int block = 0; block < 100; ++block) {
+      Write(Block(block));
+      pump.Pump();
+    }
+    const uint64_t lost = pump.lost();
+    EXPECT_GT(lost, 0U);
+    EXPECT_LT(lost, 400'000U);
+    pump.Acknowledge(pump.size());
+    Write("after\n");
+    pump.Pump();
+    EXPECT_EQ(pump.lost(), lost);
+    const std::string log = Read(Log());
+    EXPECT_NE(log.find("\"lost\",\"bytes\":" + std::to_string(lost) + ","), std::string::npos);
+    EXPECT_EQ(log.substr(log.size() - 6), "after\n");
+  }
+  floors_ = LogFloor();
+  EXPECT_EQ(umount(dir_.path().c_str()), 0);
 }
 
 TEST_F(QuotaTest, TimesStillTellOfWhatIsLeft) {

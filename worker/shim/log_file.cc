@@ -7,6 +7,13 @@
 #include <cerrno>
 
 namespace muster::shim {
+namespace {
+
+// A hole begins at a multiple, below what is asked for (that is gone already): a block that two
+// holes share would never be given back.
+constexpr uint64_t kHoleAlign = 64 << 10;
+
+}  // namespace
 
 LogFile::LogFile(const std::string& path, const LogQuota& quota, LogFloor* floor, size_t stream)
     : quota_(quota),
@@ -40,8 +47,9 @@ bool LogFile::FreeAcknowledged() {
 void LogFile::FreeBelow(uint64_t offset) {
   // Who reads looks at the floor after each read: it must rise first.
   if (offset <= floor_ || !floors_->Raise(stream_, offset)) return;
-  (void)fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(floor_),
-                  static_cast<off_t>(offset - floor_));
+  const uint64_t from = floor_ / kHoleAlign * kHoleAlign;
+  (void)fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(from),
+                  static_cast<off_t>(offset - from));
   floor_ = offset;
 }
 

@@ -78,8 +78,7 @@ bool Shim::Setup() {
   fcntl(listener_.get(), F_SETFL, O_NONBLOCK);
   const bool limited = spec_.quota.bytes > 0;
   if (limited && !floors_.Create(kFloorFile)) {
-    Complain(std::string("create ") + kFloorFile + ": " + std::strerror(errno));
-    return false;
+    FailSetup(std::string("create ") + kFloorFile + ": " + std::strerror(errno));
   }
   for (size_t i = 0; i < kNumStreams; ++i) {
     StreamPump::Files files;
@@ -89,14 +88,17 @@ bool Shim::Setup() {
     files.floor = limited ? &floors_ : nullptr;
     files.stream = i;
     pumps_[i] = std::make_unique<StreamPump>(std::move(files), clock_);
-    if (!pumps_[i]->error().empty() && status_.error.empty()) {
-      status_.state = ShimState::kFailed;
-      status_.exit_code = 126;
-      status_.ended_ns = clock_.RealtimeNs();
-      status_.error = pumps_[i]->error();
-    }
+    if (!pumps_[i]->error().empty()) FailSetup(pumps_[i]->error());
   }
   return true;
+}
+
+void Shim::FailSetup(const std::string& error) {
+  if (!status_.error.empty()) return;
+  status_.state = ShimState::kFailed;
+  status_.exit_code = 126;
+  status_.ended_ns = clock_.RealtimeNs();
+  status_.error = error;
 }
 
 void Shim::Poll() {

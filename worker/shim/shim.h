@@ -31,6 +31,7 @@ class Shim {
 
  private:
   bool Setup();
+  void FailSetup(const std::string& error);
   void Poll();
   void Accept();
   void ReadCommands();

@@ -48,7 +48,7 @@ bool StreamPump::Pump(bool last) {
 }
 
 void StreamPump::Close() {
-  if (pipe_ && unmarked_ > 0) WriteMarker();
+  if (pipe_ && unmarked_ > 0 && !WriteMarker() && FreedSome()) WriteMarker();
   pipe_.reset();
   waits_ = false;
 }
@@ -61,9 +61,9 @@ void StreamPump::Write(const char* data, uint64_t count) {
   times_.Note(log_.size());
   if (error_.empty()) error_ = times_.error();
   uint64_t done = 0;
-  if (unmarked_ == 0 || WriteMarker()) {
+  if (unmarked_ == 0 || WriteMarker() || (FreedSome() && WriteMarker())) {
     done = log_.Append(data, count);
-    if (done < count && errno == ENOSPC && log_.FreeAcknowledged()) {
+    if (done < count && FreedSome()) {
       done += log_.Append(data + done, count - done);
     }
     if (done > 0) line_begins_ = data[done - 1] == '\n';
@@ -74,13 +74,20 @@ void StreamPump::Write(const char* data, uint64_t count) {
   unmarked_ += count - done;
 }
 
+// After a write that failed, with its errno: whether the disk was full and has got room.
+bool StreamPump::FreedSome() {
+  return (errno == ENOSPC || errno == EDQUOT) && log_.FreeAcknowledged();
+}
+
 // In the place of bytes that were lost; false: that does not fit either.
 bool StreamPump::WriteMarker() {
   const uint64_t before = log_.size();
   const std::string marker =
       LossMarker(unmarked_, error_, line_begins_, /*json=*/files_.times.empty());
   if (log_.Append(marker.data(), marker.size()) < marker.size()) {
+    const int why = errno;
     log_.CutTo(before);
+    errno = why;
     return false;
   }
   unmarked_ = 0;

@@ -54,6 +54,7 @@ class StreamPump {
  private:
   void Write(const char* data, uint64_t count);
   bool WriteMarker();
+  bool FreedSome();
   void Fail(const char* what);
 
   const Files files_;
