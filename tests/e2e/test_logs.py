@@ -248,6 +248,26 @@ def test_viewers_harm_nobody(cluster):
     assert len(re.findall(rb"^\[1\] +rank 1 line \d+ ", out, re.M)) == count
 
 
+def test_a_raw_viewer_gets_each_byte_once_over_a_killed_controller(cluster):
+    go_on = cluster.work / "go_on"
+    text = """
+import os, sys, time
+print("before " * 1000, flush=True)
+while not os.path.exists(sys.argv[1]): time.sleep(0.05)
+print("after", flush=True)
+"""
+    cluster.muster("submit", "--hostfile", cluster.hostfile(1), "--detach", "--", *script(cluster, text), go_on)
+    raw = cluster.work / "raw"
+    with open(raw, "wb") as out:
+        viewer = cluster.popen("logs", "last", "-f", "--rank", "0", "--stream", "out", "--raw", stdout=out)
+    wait_until(lambda: raw.stat().st_size > 0, 20, "the viewer has something")
+    os.kill(cluster.controller_pid(), signal.SIGKILL)
+    cluster.wait_state("running")
+    go_on.touch()
+    assert viewer.wait(30) == 0
+    assert raw.read_bytes() == cluster.log_file(cluster.job(), 0).read_bytes() == b"before " * 1000 + b"\nafter\n"
+
+
 def test_a_controller_whose_disk_is_full_loses_nothing(cluster, tmp_path):
     """Its files grow no more for a while; the node keeps the bytes."""
     small = cluster.work / "small"
