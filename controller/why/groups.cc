@@ -98,6 +98,7 @@ std::vector<RankGroup> GroupRanks(const std::vector<const v1::RankView*>& ranks,
     }
   }
   std::vector<RankGroup> groups;
+  groups.reserve(by_key.size());
   for (auto& [key, group] : by_key) groups.push_back(std::move(group));
   std::stable_sort(groups.begin(), groups.end(), [](const RankGroup& a, const RankGroup& b) {
     return a.ranks.size() > b.ranks.size();

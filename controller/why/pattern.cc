@@ -64,7 +64,7 @@ absl::StatusOr<std::optional<Pattern::Found>> Pattern::Search(std::string_view t
   if (found < 0) return absl::ResourceExhaustedError(ErrorText(found));
   const PCRE2_SIZE* const bounds = pcre2_get_ovector_pointer(match.get());
   Found out;
-  for (uint32_t i = 0; i < pcre2_get_ovector_count(match.get()); ++i) {
+  for (size_t i = 0; i < pcre2_get_ovector_count(match.get()); ++i) {
     const PCRE2_SIZE begin = bounds[2 * i];
     const PCRE2_SIZE end = bounds[2 * i + 1];
     const bool took_part = begin != PCRE2_UNSET && begin <= end;

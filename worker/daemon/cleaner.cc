@@ -70,11 +70,11 @@ void Cleaner::Look(const std::shared_ptr<Running>& running) {
     }
   }
   if (!running->end || dead.empty() || age >= kGrace + kKillLimit) {
-    for (const auto& [key, process] : running->told) {
+    for (const auto& told : running->told) {
       const bool lives = std::any_of(dead.begin(), dead.end(), [&](const auto& marked) {
-        return std::make_pair(marked.process.pid, marked.process.start_ticks) == key;
+        return std::make_pair(marked.process.pid, marked.process.start_ticks) == told.first;
       });
-      if (!lives) *result.add_ended() = process;
+      if (!lives) *result.add_ended() = told.second;
     }
     running->done(std::move(result));
     return;

@@ -17,7 +17,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr size_t kBufferSize = 64 * 1024;
+constexpr size_t kBufferSize = size_t{64} * 1024;
 
 absl::Status MakeNonBlocking(int fd) {
   const int flags = fcntl(fd, F_GETFL);

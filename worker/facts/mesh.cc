@@ -144,7 +144,7 @@ class Mesh {
     // A port whose packets vanish says more than one where nobody listens.
     std::string error;
     for (const Attempt& attempt : peer.attempts) {
-      const std::string said = attempt.fd ? Silence(attempt) : attempt.error;
+      std::string said = attempt.fd ? Silence(attempt) : attempt.error;
       if (said == kDropped) return said;
       if (error.empty() || (error == kRefused && !said.empty())) error = said;
     }

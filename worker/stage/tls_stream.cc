@@ -23,7 +23,7 @@ constexpr char kCipher[] = "TLS_AES_128_GCM_SHA256";  // what external keys of T
 unsigned CopyKey(SSL* ssl, unsigned char* out, unsigned most) {
   const auto* key = static_cast<const std::string*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
   if (key->size() > most) return 0;
-  std::memcpy(out, key->data(), key->size());
+  std::copy(key->begin(), key->end(), out);
   return static_cast<unsigned>(key->size());
 }
 
