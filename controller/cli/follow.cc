@@ -109,6 +109,7 @@ class Follower {
     events_status_ =
         status.ok() ? absl::InternalError("the controller ended the event stream") : status;
     events_done_ = true;
+    signals_.Wake();
   }
 
   void ReadLogs() {
@@ -130,6 +131,7 @@ class Follower {
     if (!status.ok()) Say("log lines can't be shown any more: " + ErrorText(status));
     absl::MutexLock lock(&mutex_);
     logs_done_ = true;
+    signals_.Wake();
   }
 
   // How far the start of the ranks is, until they run.

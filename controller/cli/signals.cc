@@ -3,9 +3,15 @@
 #include <ctime>
 
 namespace muster::cli {
+namespace {
+
+constexpr int kWake = SIGURG;  // ignored wherever it is not waited for
+
+}  // namespace
 
 SignalWait::SignalWait(std::initializer_list<int> signals) {
   sigemptyset(&set_);
+  sigaddset(&set_, kWake);
   for (const int signal : signals) sigaddset(&set_, signal);
   pthread_sigmask(SIG_BLOCK, &set_, &before_);
 }
@@ -20,8 +26,12 @@ std::optional<int> SignalWait::Wait(std::chrono::milliseconds timeout) {
   wait.tv_sec = seconds.count();
   wait.tv_nsec = std::chrono::nanoseconds(timeout - seconds).count();
   const int signal = sigtimedwait(&set_, nullptr, &wait);
-  if (signal < 0) return std::nullopt;
+  if (signal < 0 || signal == kWake) return std::nullopt;
   return signal;
+}
+
+void SignalWait::Wake() const {
+  pthread_kill(thread_, kWake);
 }
 
 }  // namespace muster::cli

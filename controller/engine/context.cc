@@ -4,6 +4,10 @@
 #include <absl/strings/str_replace.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "controller/engine/rank_spec.h"
@@ -18,9 +22,18 @@ void SetDuration(google::protobuf::Duration& out, milliseconds value) {
   out.set_nanos(static_cast<int32_t>(value.count() % 1000 * 1'000'000));
 }
 
-// Whether a job has something left to do on the host.
-bool Needs(const JobRun& job, const std::string& host) {
-  return !job.forgotten && job.state != v1::JOB_STATE_QUEUED && FindNode(job, host).has_value();
+// Adds the hosts on which the jobs have something left to do.
+void AddNeeded(const std::map<uint64_t, JobRun>& jobs,
+               std::unordered_set<std::string_view>& hosts) {
+  for (const auto& [id, job] : jobs) {
+    if (job.forgotten || job.state == v1::JOB_STATE_QUEUED) continue;
+    for (const NodeRun& node : job.nodes) hosts.insert(node.host.host());
+  }
+}
+
+// A link that is up stays for the next job.
+bool MayBeReleased(const Link& link) {
+  return link.state == v1::LINK_STATE_LOST || link.state == v1::LINK_STATE_CONNECTING;
 }
 
 // What of a hostfile's line says how the host is reached.
@@ -111,15 +124,14 @@ bool Context::MoveLink(Link& link, LinkInput input, std::string_view text) {
 }
 
 void Context::ReleaseIdleLinks() {
+  const bool any = std::any_of(state_.links.begin(), state_.links.end(),
+                               [](const auto& entry) { return MayBeReleased(entry.second); });
+  if (!any) return;
+  std::unordered_set<std::string_view> needed;
+  AddNeeded(state_.jobs, needed);
+  AddNeeded(state_.checks, needed);
   for (auto& [host, link] : state_.links) {
-    // A link that is up stays for the next job.
-    if (link.state != v1::LINK_STATE_LOST && link.state != v1::LINK_STATE_CONNECTING) continue;
-    const auto needs = [&name = host](const auto& entry) { return Needs(entry.second, name); };
-    if (std::any_of(state_.jobs.begin(), state_.jobs.end(), needs) ||
-        std::any_of(state_.checks.begin(), state_.checks.end(), needs) ||
-        StagingNeeds(state_, host)) {
-      continue;
-    }
+    if (!MayBeReleased(link) || needed.contains(host) || StagingNeeds(state_, host)) continue;
     if (MoveLink(link, LinkInput::kRelease, "no job needs it")) Do(Disconnect{host});
   }
   // A name under which no worker has ever said hello was a slip, most likely.

@@ -245,6 +245,10 @@ void OnCheckRequested(Context& c, const CheckRequested& event) {
 
 void ContinueChecks(Context& c, JobRun& job) {
   if (!InChecks(job)) return;
+  if (job.probing) {  // else all links were up; one that breaks ends this
+    if (AllAnswered(job) && !WaitsForOldRanks(c, job)) Compare(c, job);
+    return;
+  }
   FindTwins(c, job);
   if (job.state == v1::JOB_STATE_PLANNING) {
     if (!job.plan) {
@@ -259,12 +263,10 @@ void ContinueChecks(Context& c, JobRun& job) {
     Compare(c, job);
     return;
   }
-  if (!job.probing) {
-    job.probing = true;
-    SendProbes(c, job);
-    c.CancelTimer(job, TimerKind::kConnect);
-    c.StartTimer(job, TimerKind::kProbe, ProbeTimeout(c, job));
-  }
+  job.probing = true;
+  SendProbes(c, job);
+  c.CancelTimer(job, TimerKind::kConnect);
+  c.StartTimer(job, TimerKind::kProbe, ProbeTimeout(c, job));
   if (AllAnswered(job) && !WaitsForOldRanks(c, job)) Compare(c, job);
 }
 

@@ -30,7 +30,7 @@ void StreamLink::Send(v1::AttachRequest message) {
   if (session) session->Send(std::move(message));
 }
 
-void StreamLink::Close() {
+void StreamLink::Stop() {
   stop_.Set();
   std::shared_ptr<Session> session;
   {
@@ -38,6 +38,10 @@ void StreamLink::Close() {
     session = session_;
   }
   if (session) session->Abort(absl::CancelledError("closed"));
+}
+
+void StreamLink::Close() {
+  Stop();
   if (thread_.joinable()) thread_.join();
 }
 

@@ -32,6 +32,7 @@ class StreamLink : public NodeLink {
 
   void Start() override;
   void Send(v1::AttachRequest message) override;
+  void Stop() override;
   void Close() override;
   std::string Describe() const override { return description_; }
 

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 #include <utility>
 
 #include "common/status.h"
@@ -223,7 +225,7 @@ absl::StatusOr<std::unique_ptr<api::Backend::Subscription>> Controller::Stage(
 
 v1::ListNodesResponse Controller::ListNodes() {
   v1::ListNodesResponse response;
-  const auto checks = reader_->NodeChecks();
+  std::map<std::string_view, v1::Node*> by_host;
   loop_->RunAndWait([&] {
     for (const auto& [host, link] : host_->state().links) {
       v1::Node& node = *response.add_nodes();
@@ -232,15 +234,22 @@ v1::ListNodesResponse Controller::ListNodes() {
       node.set_transport(links_.Describe(host));
       *node.mutable_facts() = link.hello;
       node.set_error(link.error);
-      for (const auto& check : checks.ok() ? *checks : std::vector<v1::NodeCheck>{}) {
-        if (check.host() == host) *node.mutable_last_check() = check;
-      }
-      for (const auto& [id, job] : host_->state().jobs) {
-        if (!engine::IsTerminal(job.state) && engine::FindNode(job, host))
-          node.add_job_ids(absl::StrCat(id));
+      by_host[node.host()] = &node;
+    }
+    for (const auto& [id, job] : host_->state().jobs) {
+      if (engine::IsTerminal(job.state)) continue;
+      for (const auto& node : job.nodes) {
+        const auto found = by_host.find(node.host.host());
+        if (found != by_host.end()) found->second->add_job_ids(absl::StrCat(id));
       }
     }
   });
+  auto checks = reader_->NodeChecks();
+  if (!checks.ok()) return response;
+  for (v1::NodeCheck& check : *checks) {
+    const auto found = by_host.find(check.host());
+    if (found != by_host.end()) *found->second->mutable_last_check() = std::move(check);
+  }
   return response;
 }
 

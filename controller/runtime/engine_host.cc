@@ -2,7 +2,7 @@
 
 #include <absl/strings/str_cat.h>
 
-#include <set>
+#include <utility>
 
 #include "common/log.h"
 #include "common/version.h"
@@ -33,12 +33,11 @@ Owner OwnerOf(const v1::JobSpec& spec) {
 struct EngineHost::Recorder {
   EngineHost& host;
   int64_t now_ns;
-  std::set<uint64_t>& touched;  // jobs to persist, once, as they are after the event
 
   void Later(std::function<void()> effect) const { host.effects_.push_back(std::move(effect)); }
   const engine::JobRun& Job(uint64_t id) const { return host.state_.jobs.at(id); }
 
-  void operator()(const engine::PersistJob& action) const { touched.insert(action.job); }
+  void operator()(const engine::PersistJob& action) const { host.touched_.insert(action.job); }
   void operator()(const engine::PersistRank& action) const {
     const engine::JobRun& job = Job(action.job);
     host.unsaved_.ranks[{action.job, action.rank}] = {job.id, job.attempt, job.ranks[action.rank]};
@@ -142,6 +141,28 @@ struct EngineHost::Recorder {
   void operator()(const engine::ReportIllegal& action) const { log::Error(action.message); }
 };
 
+store::Batch EngineHost::Unsaved::ToBatch() && {
+  store::Batch batch;
+  for (auto& [id, job] : jobs) batch.jobs.push_back(std::move(job));
+  for (auto& [key, rank] : ranks) batch.ranks.push_back(std::move(rank));
+  batch.events = std::move(events);
+  batch.node_history = std::move(node_history);
+  for (auto& [host, check] : node_checks) batch.node_checks.push_back(std::move(check));
+  batch.closed = std::move(closed);
+  return batch;
+}
+
+void EngineHost::Unsaved::TakeBack(store::Batch batch) {
+  for (auto& job : batch.jobs) jobs.emplace(job.id, std::move(job));
+  for (auto& rank : batch.ranks) {
+    ranks.emplace(std::make_pair(rank.job, rank.status.rank()), std::move(rank));
+  }
+  events = std::move(batch.events);
+  node_history = std::move(batch.node_history);
+  for (auto& check : batch.node_checks) node_checks.emplace(check.host(), std::move(check));
+  closed = std::move(batch.closed);
+}
+
 EngineHost::EngineHost(const World& world, const engine::Limits& limits) : world_(world) {
   state_.controller_id = world.store.controller_id();
   state_.version = kVersion;
@@ -157,9 +178,13 @@ void EngineHost::Handle(decltype(engine::Event::what) what) {
   const int64_t now_ns = world_.clock.RealtimeNs();
   engine::Step step = engine::Reduce(std::move(state_), {now_ns, std::move(what)});
   state_ = std::move(step.state);
-  std::set<uint64_t> touched;
-  for (const auto& action : step.actions) std::visit(Recorder{*this, now_ns, touched}, action);
-  for (const uint64_t job : touched) unsaved_.jobs[job] = ToRecord(state_.jobs.at(job));
+  for (const auto& action : step.actions) std::visit(Recorder{*this, now_ns}, action);
+  // The next event drops what is forgotten.
+  std::erase_if(touched_, [this](uint64_t id) {
+    const engine::JobRun& job = state_.jobs.at(id);
+    if (job.forgotten) unsaved_.jobs[id] = ToRecord(job);
+    return job.forgotten;
+  });
 }
 
 void EngineHost::Flush() {
@@ -172,17 +197,13 @@ void EngineHost::Flush() {
 }
 
 absl::Status EngineHost::Commit() {
-  store::Batch batch;
-  for (const auto& [id, job] : unsaved_.jobs) batch.jobs.push_back(job);
-  for (const auto& [key, rank] : unsaved_.ranks) batch.ranks.push_back(rank);
-  batch.events = unsaved_.events;
-  batch.node_history = unsaved_.node_history;
-  for (const auto& [host, check] : unsaved_.node_checks) batch.node_checks.push_back(check);
-  batch.closed = unsaved_.closed;
+  for (const uint64_t job : std::exchange(touched_, {})) {
+    unsaved_.jobs[job] = ToRecord(state_.jobs.at(job));
+  }
+  store::Batch batch = std::exchange(unsaved_, {}).ToBatch();
   absl::Status status = world_.store.Commit(batch);
-  if (status.ok()) {
-    unsaved_ = {};
-  } else {
+  if (!status.ok()) {
+    unsaved_.TakeBack(std::move(batch));
     // A full disk must not end running jobs: the engine goes on, and the rows wait for their time.
     if (!commit_failed_)
       log::Error(absl::StrCat(std::string(status.message()), "; trying again every second"));

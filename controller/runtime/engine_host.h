@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -77,6 +78,10 @@ class EngineHost {
     std::vector<store::NodeHistoryRecord> node_history;
     std::map<std::string, v1::NodeCheck> node_checks;
     std::vector<uint64_t> closed;
+
+    store::Batch ToBatch() &&;
+    // After a commit that failed; nothing has been added since.
+    void TakeBack(store::Batch batch);
   };
   absl::Status Commit();
   void TellWatchers();
@@ -84,6 +89,7 @@ class EngineHost {
 
   const World world_;
   engine::State state_;
+  std::set<uint64_t> touched_;  // jobs to persist, once, as they are at the next commit
   Unsaved unsaved_;
   std::vector<std::function<void()>> effects_;  // of the actions, in order
   std::vector<std::function<void(const absl::Status&)>> committed_;

@@ -94,6 +94,7 @@ void LinkPool::Close() {
 }
 
 void LinkPool::Retire(Entry entry) {
+  entry.link->Stop();
   absl::MutexLock lock(&mutex_);
   retired_.push_back(std::move(entry));
 }

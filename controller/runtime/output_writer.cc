@@ -53,8 +53,14 @@ void OutputWriter::Run() {
       jobs.swap(queue_);
     }
     for (auto& [path, job] : std::exchange(unwritten_, {})) jobs.push_front(std::move(job));
-    for (Job& job : jobs) {
-      const std::string text = job.make ? job.make() : job.text;
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      Job& job = jobs[i];
+      std::string text = job.make ? job.make() : job.text;
+      // Hundreds of ranks that end together are hundreds of lines for one file.
+      while (job.append && i + 1 < jobs.size() && jobs[i + 1].append &&
+             jobs[i + 1].path == job.path) {
+        text += jobs[++i].text;
+      }
       const auto status = job.append ? AppendOutput(job.path, text, job.owner)
                                      : WriteOutput(job.path, text, job.owner);
       if (status.ok()) {

@@ -34,11 +34,16 @@ inline absl::StatusOr<v1::CheckResponse> CheckWith(runtime::Controller& controll
 // A controller with its store and links over simulated workers.
 class SimCluster {
  public:
-  explicit SimCluster(SimWorkers::Faults faults) : workers_(std::move(faults)) {
+  // `logs`: instead of a log organ without files; outlives the cluster.
+  explicit SimCluster(SimWorkers::Faults faults, logs::LogRegistry* logs = nullptr)
+      : workers_(std::move(faults)) {
     runtime::Controller::Options options;
     options.state_dir = state_.path();
-    options.make_links = [this](const std::string& id) { return workers_.MakeLinks(id); };
-    options.logs = &logs_;
+    options.make_links = [this](const std::string& id) {
+      controller_id_ = id;
+      return workers_.MakeLinks(id);
+    };
+    options.logs = logs != nullptr ? logs : &logs_;
     controller_ = *runtime::Controller::Create(std::move(options));
   }
 
@@ -63,11 +68,13 @@ class SimCluster {
 
   runtime::Controller& controller() { return *controller_; }
   SimWorkers& workers() { return workers_; }
+  const std::string& controller_id() const { return controller_id_; }
 
  private:
   TempDir state_;
   SimWorkers workers_;
   FakeLogRegistry logs_;
+  std::string controller_id_;
   std::unique_ptr<runtime::Controller> controller_;
 };
 

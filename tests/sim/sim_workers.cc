@@ -9,68 +9,14 @@
 #include <deque>
 #include <utility>
 
-#include "common/clock.h"
-#include "common/version.h"
 #include "controller/nodes/link_factory.h"
 #include "controller/nodes/stream_link.h"
+#include "tests/sim/sim_node.h"
 
 namespace muster::testing {
-namespace {
 
-constexpr uint64_t kGiB = uint64_t{1} << 30;
-
-// A healthy node of eight devices, on a machine of its own.
-v1::WorkerHello HelloOf(const std::string& host) {
-  v1::WorkerHello hello;
-  hello.set_protocol(kProtocol);
-  hello.set_version(kVersion);
-  hello.set_node_name(host);
-  hello.set_boot_id("boot-" + host);
-  hello.set_net_ns(1);
-  hello.set_state_dir("/var/tmp/muster-0/" + host);
-  for (uint32_t i = 0; i < 8; ++i) {
-    v1::Device& device = *hello.add_devices();
-    device.set_index(i);
-    device.set_kind("cuda");
-    device.set_name("NVIDIA H100 80GB HBM3");
-    device.set_memory_total_bytes(80 * kGiB);
-  }
-  return hello;
-}
-
-// All that it was asked works, and every peer was reached.
-v1::ProbeResult AnswerOf(const std::string& host, const v1::Probe& probe) {
-  v1::ProbeResult result;
-  result.set_probe_id(probe.probe_id());
-  result.set_received_ns(Clock::Real().RealtimeNs());
-  if (!probe.program().empty()) result.set_program_path("/opt/bin/" + probe.program());
-  *result.mutable_devices() = HelloOf(host).devices();
-  for (const char* path : {"/var/tmp/muster-0", "/dev/shm"}) {
-    v1::FolderFact& folder = *result.add_folders();
-    folder.set_path(path);
-    folder.set_free_bytes(100 * kGiB);
-    folder.set_total_bytes(200 * kGiB);
-  }
-  result.set_memlock_bytes(~uint64_t{0});
-  result.set_nofile(1 << 20);
-  for (const auto& path : probe.readable()) result.add_files()->set_path(path);
-  if (probe.want_port()) result.set_port(29500);
-  v1::NetworkResult& network = *result.mutable_network();
-  network.set_iface("eth0");
-  for (const v1::NetworkPeer& peer : probe.network().connect()) {
-    v1::PeerResult& reached = *network.add_connected();
-    reached.set_node(peer.node());
-    reached.set_address(peer.address());
-    reached.set_microseconds(100);
-  }
-  for (const uint32_t node : probe.network().expect()) network.add_heard(node);
-  result.set_realtime_ns(Clock::Real().RealtimeNs());
-  return result;
-}
-
-}  // namespace
-
-// Which host a stream is for comes behind '@' in the controller's id: the service is one for all.
+// Which host a stream is for comes behind '@' in the controller's id, or nowhere: then a stream is
+// a host. The service is one for all.
 class SimWorkers::Service : public v1::Worker::CallbackService {
  public:
   explicit Service(const Faults& faults) : faults_(faults) {}
@@ -120,18 +66,24 @@ class SimWorkers::Service : public v1::Worker::CallbackService {
     void Take(const v1::AttachRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       v1::AttachResponse answer;
       if (request.has_hello()) {
-        const std::string& id = request.hello().controller_id();
-        host_ = id.substr(id.find('@') + 1);
+        node_ = &service_.NodeOf(request.hello().controller_id(), host_);
         service_.Count(service_.hellos_, host_);
-        *answer.mutable_hello() = HelloOf(host_);
-      } else if (request.has_probe()) {
+        *answer.mutable_hello() = node_->Hello();
+        Say(std::move(answer));
+        for (auto& report : node_->Reports()) Say(std::move(report));
+      } else if (node_ != nullptr && request.has_probe()) {
         service_.Count(service_.probes_, host_);
         if (service_.faults_.stalled.contains(host_)) return;
-        *answer.mutable_probe_result() = AnswerOf(host_, request.probe());
-      } else {
-        return;
+        *answer.mutable_probe_result() = node_->Answer(request.probe());
+        Say(std::move(answer));
+      } else if (node_ != nullptr && request.has_desired()) {
+        for (auto& message : node_->Take(request.desired())) Say(std::move(message));
+      } else if (node_ != nullptr && request.has_log_ack()) {
+        node_->Take(request.log_ack());
       }
-      queue_.push_back(std::move(answer));
+    }
+    void Say(v1::AttachResponse message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      queue_.push_back(std::move(message));
       if (queue_.size() == 1) StartWrite(&queue_.front());
     }
     void FinishWhenIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -144,6 +96,7 @@ class SimWorkers::Service : public v1::Worker::CallbackService {
     v1::AttachRequest request_;  // gRPC's while a read is pending
     absl::Mutex mutex_;
     std::string host_ ABSL_GUARDED_BY(mutex_);
+    SimNode* node_ ABSL_GUARDED_BY(mutex_) = nullptr;  // from the hello on; no other stream's
     std::deque<v1::AttachResponse> queue_ ABSL_GUARDED_BY(mutex_);
     bool ending_ ABSL_GUARDED_BY(mutex_) = false;
     bool finished_ ABSL_GUARDED_BY(mutex_) = false;
@@ -154,8 +107,19 @@ class SimWorkers::Service : public v1::Worker::CallbackService {
     ++counts[host];
   }
 
+  // The node of a new stream, and its name. A node has one stream at a time, so what it does is
+  // under that stream's lock.
+  SimNode& NodeOf(const std::string& controller_id, std::string& host) {
+    absl::MutexLock lock(&mutex_);
+    const size_t at = controller_id.find('@');
+    host =
+        at == std::string::npos ? absl::StrCat("sim", nodes_.size()) : controller_id.substr(at + 1);
+    return nodes_.try_emplace(host, host).first->second;
+  }
+
   const Faults& faults_;
   mutable absl::Mutex mutex_;
+  std::map<std::string, SimNode> nodes_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int> hellos_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int> probes_ ABSL_GUARDED_BY(mutex_);
 };
@@ -196,12 +160,14 @@ class SimWorkers::Factory : public nodes::LinkFactory {
   const std::string controller_id_;
 };
 
-SimWorkers::SimWorkers(Faults faults)
+SimWorkers::SimWorkers(Faults faults, const std::vector<std::string>& sockets)
     : faults_(std::move(faults)), service_(std::make_unique<Service>(faults_)) {
   grpc::ServerBuilder builder;
   builder.RegisterService(service_.get());
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
+  for (const std::string& socket : sockets)
+    builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
   server_ = builder.BuildAndStart();
 }
 

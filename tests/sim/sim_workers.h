@@ -8,14 +8,15 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "controller/nodes/node_link.h"
 #include "muster/v1/worker.grpc.pb.h"
 
 namespace muster::testing {
 
-// Hundreds of workers in this process: real links, real gRPC streams over socket pairs, hellos and
-// answers made up. Any thread.
+// Hundreds of workers in this process: real links, real gRPC streams over socket pairs, nodes
+// without processes. Any thread.
 class SimWorkers {
  public:
   // What is wrong with which hosts.
@@ -23,7 +24,8 @@ class SimWorkers {
     std::set<std::string> dead = {};     // no connection comes about, and none is refused
     std::set<std::string> stalled = {};  // they say hello, and then nothing
   };
-  explicit SimWorkers(Faults faults);
+  // `sockets`: Unix sockets at which controllers of other processes find a worker each.
+  explicit SimWorkers(Faults faults, const std::vector<std::string>& sockets = {});
   ~SimWorkers();
 
   // Links to any host name; the workers outlive it.

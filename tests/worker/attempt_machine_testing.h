@@ -105,13 +105,15 @@ class AttemptMachineTest : public ::testing::Test {
     status.rank_pid = state == shim::ShimState::kPrepared ? 0 : 500;
     return status;
   }
-  void Exit(uint32_t rank, int code, bool term = false, bool kill = false) {
+  // With a child left in its shim's tree, as far as the shim knows; `childless`: without.
+  void Exit(uint32_t rank, int code, bool term = false, bool kill = false, bool childless = false) {
     shim::ShimStatus status = Status(shim::ShimState::kExited);
     status.exit_code = code;
     status.signal = code > 128 ? code - 128 : 0;
     status.term_sent = term;
     status.kill_sent = kill;
     status.ended_ns = clock_.RealtimeNs();
+    status.childless = childless;
     machine_.OnStatus(rank, status);
   }
   // Lets time pass the way the reactor does: to each wanted tick.

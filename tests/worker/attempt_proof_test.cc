@@ -105,6 +105,68 @@ TEST_F(AttemptProofTest, AShimThatGivesNoAnswerAtAllIsNotVerified) {
               ElementsAre("rank 0: its muster-shim gives no answer"));
 }
 
+TEST_F(AttemptProofTest, ShimsWithoutChildrenAreProofEnough) {
+  RunRanks(2);
+  world_.scan.unverified = "must not be asked";
+  Exit(0, 0, false, false, true);
+  EXPECT_FALSE(world_.inspecting);
+  Exit(1, 0, false, false, true);
+  EXPECT_TRUE(world_.inspecting);  // at once: no tree has to fall any more
+  Answer();
+  ASSERT_TRUE(Done());
+  EXPECT_EQ(world_.scans, 0);
+  EXPECT_TRUE(machine_.Observe().end().verified());
+}
+
+TEST_F(AttemptProofTest, OneTreeThatStillStandsIsLookedFor) {
+  RunRanks(2);
+  Exit(0, 0, false, false, true);
+  Exit(1, 0);
+  Pass(99ms);
+  EXPECT_EQ(world_.scans, 0);
+  Pass(1ms);
+  EXPECT_GT(world_.scans, 0);
+}
+
+TEST_F(AttemptProofTest, ATreeThatFallsWithinTheMomentNeedsNoLook) {
+  RunRanks(1);
+  Exit(0, 0);
+  Pass(50ms);
+  Exit(0, 0, false, false, true);
+  Answer();
+  ASSERT_TRUE(Done());
+  EXPECT_EQ(world_.scans, 0);
+}
+
+TEST_F(AttemptProofTest, WhatTheControllerWaitsForIsDecided) {
+  machine_.Apply(testing::Prepare(testing::Id("1"), {"x"}, 2));
+  EXPECT_FALSE(machine_.Decided());
+  machine_.OnStatus(0, Status(shim::ShimState::kPrepared));
+  EXPECT_FALSE(machine_.Decided());
+  machine_.OnStatus(1, Status(shim::ShimState::kPrepared));
+  EXPECT_TRUE(machine_.Decided());
+  Wish(2, v1::GOAL_RUNNING);
+  machine_.OnStatus(0, Status(shim::ShimState::kRunning));
+  EXPECT_FALSE(machine_.Decided());
+  Exit(0, 0);
+  EXPECT_FALSE(machine_.Decided());
+  Exit(1, 3);
+  EXPECT_TRUE(machine_.Decided());
+  Wish(3, v1::GOAL_STOPPED);
+  Pass(200ms);
+  ASSERT_TRUE(Done());
+  EXPECT_TRUE(machine_.Decided());
+}
+
+TEST_F(AttemptProofTest, AfterAFailureEverythingIsLookedFor) {
+  RunRanks(2);
+  Exit(0, 0, false, false, true);
+  Exit(1, 1, false, false, true);
+  Pass(200ms);
+  ASSERT_TRUE(Done());
+  EXPECT_GT(world_.scans, 0);
+}
+
 TEST_F(AttemptProofTest, TheEndWaitsForTheLookAtDevicesAndPort) {
   world_.blind = true;
   RunRanks(1);

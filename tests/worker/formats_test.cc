@@ -36,6 +36,8 @@ ShimStatus SomeStatus() {
   status.core_dumped = true;
   status.term_sent = true;
   status.error = "some error";
+  status.log_waits = true;
+  status.childless = true;
   status.streams[0] = {5, 0, true};
   status.streams[1] = {1ull << 50, 7, true};
   return status;
@@ -98,13 +100,27 @@ RC_GTEST_PROP(RankSpecFormat, AnyValidSpecRoundTrips, ()) {
 
 RC_GTEST_PROP(RankSpecFormat, GarbageInsideAGoodFrameIsHarmless, (const std::string& garbage)) {
   std::string error;
-  DecodeRankSpec(EncodeFrame("MUSTSPEC", 1, garbage), error);
+  DecodeRankSpec(EncodeFrame("MUSTSPEC", 2, garbage), error);
   DecodeShimStatus(EncodeFrame("MUSTEXIT", 1, garbage), error);
+  DecodeShimStatus(EncodeFrame("MUSTEXIT", 2, garbage), error);
 }
 
 TEST(ExitRecordFormat, RoundTrip) {
   std::string error;
   EXPECT_EQ(DecodeShimStatus(EncodeShimStatus(SomeStatus()), error), SomeStatus());
+}
+
+// Shims live on when their daemon's programs are replaced.
+TEST(ExitRecordFormat, TheFormerVersionIsRead) {
+  const ShimStatus status = SomeStatus();
+  const std::string now = EncodeShimStatus(status);
+  std::string payload = now.substr(kFrameHeaderSize);
+  payload.resize(payload.size() - 2);  // log_waits and childless
+  std::string error;
+  ShimStatus expected = status;
+  expected.log_waits = false;
+  expected.childless = false;
+  EXPECT_EQ(DecodeShimStatus(EncodeFrame("MUSTEXIT", 1, payload), error), expected) << error;
 }
 
 TEST(ExitRecordFormat, DamageIsSeen) {

@@ -88,11 +88,11 @@ TEST_F(SweeperTest, AnUnreadableProcIsToldNotTakenForEmpty) {
   EXPECT_EQ(result_.unverified, "/proc could not be read");
 }
 
-TEST(Descendants, SurvivesLoops) {
+TEST(ProcTree, SurvivesLoops) {
   FakeProc proc;
   proc.Add(5, 6, 'S', "");
   proc.Add(6, 5, 'S', "");
-  EXPECT_LE(facts::Descendants(proc, 5).size(), 3u);
+  EXPECT_LE(facts::ProcTree(proc).Descendants(5).size(), 3u);
 }
 
 TEST(Cgroup, MountIsFoundWhereverItIs) {

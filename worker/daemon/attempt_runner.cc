@@ -20,8 +20,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Changes within this time go up in one Observed.
+// Changes within this time go up in one Observed, and log chunks one after the other.
 constexpr milliseconds kCoalesce(10);
+// The same for changes on the way to what the controller waits for.
+constexpr milliseconds kCoalesceOnTheWay(50);
 // A crash costs at most this much of acknowledged log sent twice.
 constexpr milliseconds kAckInterval(500);
 constexpr std::chrono::seconds kSaveAgain(1);
@@ -127,7 +129,7 @@ AttemptRunner::AttemptRunner(const NodeContext& node, std::string folder,
 
 AttemptRunner::~AttemptRunner() {
   for (const Reactor::TimerId id :
-       {tick_timer_, flush_timer_, acks_timer_, inspect_timer_, save_timer_}) {
+       {tick_timer_, flush_timer_, logs_timer_, acks_timer_, inspect_timer_, save_timer_}) {
     if (id != 0) node_.reactor.Cancel(id);
   }
 }
@@ -180,7 +182,7 @@ void AttemptRunner::TakeStatus(uint32_t rank, const shim::ShimStatus& status) {
     spool_.Grow(rank, i, status.streams[i].size, status.streams[i].eof);
   }
   Settle();
-  callbacks_.logs();
+  LogsGrew();
 }
 
 void AttemptRunner::TakeGone(uint32_t rank, const std::optional<shim::ShimStatus>& last) {
@@ -188,7 +190,7 @@ void AttemptRunner::TakeGone(uint32_t rank, const std::optional<shim::ShimStatus
   machine_.OnGone(rank, last);
   spool_.CompleteFromFile(rank);
   Settle();
-  callbacks_.logs();
+  LogsGrew();
 }
 
 void AttemptRunner::Apply(const v1::Desired& wish) {
@@ -202,7 +204,7 @@ void AttemptRunner::Apply(const v1::Desired& wish) {
       spool_.CompleteFromFile(rank.rank());
   }
   Settle();
-  callbacks_.logs();
+  LogsGrew();
 }
 
 void AttemptRunner::Ack(const v1::LogAck& ack) {
@@ -342,11 +344,24 @@ void AttemptRunner::Save(const AttemptRecord& record) {
 }
 
 void AttemptRunner::Changed() {
-  if (flush_timer_ != 0) return;
-  flush_timer_ = node_.reactor.After(kCoalesce, [this] {
+  const bool decided = machine_.Decided();
+  if (flush_timer_ != 0) {
+    if (flush_soon_ || !decided) return;
+    node_.reactor.Cancel(flush_timer_);
+  }
+  flush_soon_ = decided;
+  flush_timer_ = node_.reactor.After(decided ? kCoalesce : kCoalesceOnTheWay, [this] {
     flush_timer_ = 0;
     Save(record());
     callbacks_.changed();
+  });
+}
+
+void AttemptRunner::LogsGrew() {
+  if (logs_timer_ != 0) return;
+  logs_timer_ = node_.reactor.After(kCoalesce, [this] {
+    logs_timer_ = 0;
+    callbacks_.logs();
   });
 }
 

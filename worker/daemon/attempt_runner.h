@@ -40,8 +40,8 @@ struct NodeContext {
 class AttemptRunner : private ranks::AttemptEffects {
  public:
   struct Callbacks {
-    std::function<void()> changed;  // Observe() gives something new; at most every 10 ms
-    std::function<void()> logs;     // Spool() has something to send
+    std::function<void()> changed;  // Observe() gives something new; 10 to 50 ms after it
+    std::function<void()> logs;     // spool() has something to send; at most every 10 ms
     std::function<void(const v1::Probe&, std::function<void(v1::ProbeResult)>)> ask;  // the helper
   };
 
@@ -81,6 +81,7 @@ class AttemptRunner : private ranks::AttemptEffects {
   ranks::ShimLink::Callbacks LinkCallbacks(uint32_t rank);
   void TellAcked(uint32_t rank);
   void Settle();
+  void LogsGrew();
   // --- inspection.cc
   void AskInspection(std::optional<int64_t> kernel_since_ns);
   void TakeInspection(const v1::ProbeResult& answer, bool asked);
@@ -115,6 +116,8 @@ class AttemptRunner : private ranks::AttemptEffects {
   bool save_failed_ = false;
   Reactor::TimerId tick_timer_ = 0;
   Reactor::TimerId flush_timer_ = 0;
+  bool flush_soon_ = false;  // what is to be flushed decides something
+  Reactor::TimerId logs_timer_ = 0;
   Reactor::TimerId acks_timer_ = 0;
   Reactor::TimerId inspect_timer_ = 0;
   Reactor::TimerId save_timer_ = 0;

@@ -35,7 +35,7 @@ std::string FileSum(int fd, uint64_t size, uint64_t whole_limit) {
   const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> digest(EVP_MD_CTX_new(),
                                                                   EVP_MD_CTX_free);
   if (EVP_DigestInit_ex(digest.get(), EVP_sha256(), nullptr) != 1) return "";
-  std::vector<char> buffer(1 << 20);
+  std::vector<char> buffer(kBlock);
   if (size <= std::max(whole_limit, kBlock * kBlocks)) {
     if (!Add(digest.get(), fd, 0, size, buffer)) return "";
   } else {

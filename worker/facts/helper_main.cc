@@ -1,5 +1,7 @@
 #include "worker/facts/helper_main.h"
 
+#include <malloc.h>
+#include <openssl/crypto.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -12,6 +14,9 @@ namespace muster::facts {
 
 void RunProbeHelper(const std::string& state_dir, const std::string& fake_devices,
                     const std::string& kernel_log) {
+  // For a process of some milliseconds: no configuration file of OpenSSL, no heap for each thread.
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr);
+  mallopt(M_ARENA_MAX, 1);
   ProbeSurroundings surroundings;
   surroundings.state_dir = state_dir;
   surroundings.kernel_log = kernel_log;

@@ -14,6 +14,7 @@ namespace muster::facts {
 namespace {
 
 constexpr char kDevice[] = "/dev/kmsg";
+constexpr char kNvidiaDriver[] = "/proc/driver/nvidia";
 constexpr int kMost = 100;
 constexpr size_t kMaxLine = 8192;  // of the kernel itself
 
@@ -98,6 +99,8 @@ v1::KernelLook LookAtKernel(int64_t since_ns, const std::string& path,
 
 std::vector<v1::KernelFault> KernelFaults(int64_t since_ns) {
   std::vector<v1::KernelFault> faults;
+  // Thousands of records are read one by one, and only this driver's are wanted.
+  if (access(kNvidiaDriver, F_OK) != 0) return faults;
   const v1::KernelLook look = ReadKmsg(since_ns, kDevice);
   for (const v1::KernelFault& fault : look.faults()) {
     if (fault.xid() != 0) faults.push_back(fault);

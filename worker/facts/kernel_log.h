@@ -30,7 +30,7 @@ v1::KernelLook LookAtKernel(int64_t since_ns, const std::string& path,
                             const Environment& environment,
                             std::chrono::steady_clock::time_point deadline);
 
-// The device faults (Xid) among it, from /dev/kmsg alone. Any thread.
+// The device faults (Xid) among it, from /dev/kmsg alone; none without NVIDIA's driver. Any thread.
 std::vector<v1::KernelFault> KernelFaults(int64_t since_ns);
 
 }  // namespace muster::facts

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <map>
+#include <utility>
 
 #include "common/unique_fd.h"
 
@@ -113,20 +113,24 @@ std::optional<ProcStat> ParseStat(const std::string& text) {
   return stat;
 }
 
-std::vector<ProcStat> Descendants(const ProcReader& proc, pid_t root) {
-  std::multimap<pid_t, ProcStat> by_parent;
+ProcTree::ProcTree(const ProcReader& proc) {
   for (const pid_t pid : proc.Pids()) {
-    if (auto stat = proc.Stat(pid)) by_parent.emplace(stat->ppid, std::move(*stat));
+    if (auto stat = proc.Stat(pid)) all_.push_back(std::move(*stat));
   }
+  for (size_t i = 0; i < all_.size(); ++i) by_parent_.emplace(all_[i].ppid, i);
+}
+
+std::vector<ProcStat> ProcTree::Descendants(pid_t root) const {
   std::vector<ProcStat> found;
   std::vector<pid_t> parents = {root};
   for (size_t i = 0; i < parents.size(); ++i) {
-    const auto [first, last] = by_parent.equal_range(parents[i]);
+    const auto [first, last] = by_parent_.equal_range(parents[i]);
     for (auto it = first; it != last; ++it) {
+      const ProcStat& child = all_[it->second];
       // Reused pids can make a loop in a walk that is not atomic; nobody is his own ancestor.
-      if (it->first == it->second.pid || parents.size() > by_parent.size()) continue;
-      parents.push_back(it->second.pid);
-      found.push_back(it->second);
+      if (child.ppid == child.pid || parents.size() > all_.size()) continue;
+      parents.push_back(child.pid);
+      found.push_back(child);
     }
   }
   return found;

@@ -2,7 +2,9 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,7 +52,19 @@ class ProcReader {
 // Parses the text of /proc/PID/stat; the command name in it may hold blanks and parentheses.
 std::optional<ProcStat> ParseStat(const std::string& text);
 
-// All processes below `root` (without it), in the order of the walk: parents before children.
-std::vector<ProcStat> Descendants(const ProcReader& proc, pid_t root);
+// All processes of one look at /proc. It is read once, however many trees are asked for.
+class ProcTree {
+ public:
+  explicit ProcTree(const ProcReader& proc);
+
+  // Ascending by pid; empty when /proc cannot be read.
+  const std::vector<ProcStat>& all() const { return all_; }
+  // All processes below `root` (without it), in the order of the walk: parents before children.
+  std::vector<ProcStat> Descendants(pid_t root) const;
+
+ private:
+  std::vector<ProcStat> all_;
+  std::multimap<pid_t, size_t> by_parent_;  // -> index in all_
+};
 
 }  // namespace muster::facts

@@ -46,6 +46,13 @@ bool AttemptMachine::AllEnded() const {
   });
 }
 
+bool AttemptMachine::ProvedByShims() const {
+  return std::all_of(record_.ranks().begin(), record_.ranks().end(), [this](const auto& rank) {
+    return rank.state() == v1::RANK_STATE_EXITED && rank.exit().code() == 0 &&
+           childless_.contains(rank.rank());
+  });
+}
+
 void AttemptMachine::Apply(const v1::Desired& wish) {
   const bool is_new = record_.goal() == v1::GOAL_UNSPECIFIED;
   record_.set_generation(wish.generation());
@@ -118,6 +125,7 @@ void AttemptMachine::OnStatus(uint32_t number, const shim::ShimStatus& status) {
   const bool stopping = record_.goal() >= v1::GOAL_STOPPED;
   if (status.Ended()) {
     if (!HasEnded(*rank)) TakeExit(*rank, status);
+    if (status.childless) childless_.insert(number);
   } else if (status.state == shim::ShimState::kPrepared) {
     rank->set_state(stopping ? v1::RANK_STATE_ABSENT : v1::RANK_STATE_PREPARED);
     if (stopping) {
@@ -244,6 +252,13 @@ bool AttemptMachine::Reached() const {
     default:
       return false;
   }
+}
+
+bool AttemptMachine::Decided() const {
+  return Reached() || record_.phase() == worker::END_PHASE_DONE ||
+         std::any_of(record_.ranks().begin(), record_.ranks().end(), [](const auto& rank) {
+           return !rank.error().empty() || rank.exit().code() != 0;
+         });
 }
 
 v1::Observed AttemptMachine::Observe() const {

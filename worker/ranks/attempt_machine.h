@@ -111,6 +111,8 @@ class AttemptMachine {
            record_.phase() == worker::END_PHASE_DONE && live_shims_.empty();
   }
 
+  // The controller may go on with what Observe gives: the goal is reached, or something failed.
+  bool Decided() const;
   // What the controller is told; without Observed.refused.
   v1::Observed Observe() const;
   const worker::AttemptRecord& record() const { return record_; }
@@ -124,6 +126,8 @@ class AttemptMachine {
  private:
   v1::RankStatus* Find(uint32_t rank);
   bool AllEnded() const;
+  // All ranks ended well, and the shim of each, their subreaper, had no child left.
+  bool ProvedByShims() const;
   bool Reached() const;
   void NoteLoss(v1::RankStatus& rank);
   void SpawnRank(v1::RankStatus& rank);
@@ -145,7 +149,8 @@ class AttemptMachine {
   AttemptEffects& effects_;
   const Clock& clock_;
   std::set<uint32_t> live_shims_;
-  std::set<uint32_t> untold_;  // adopted, nothing heard yet
+  std::set<uint32_t> untold_;     // adopted, nothing heard yet
+  std::set<uint32_t> childless_;  // ranks whose shims have no child left
   std::optional<TimePoint> next_tick_;
   // When the last rank ended: the trees get a moment to fall before anyone is called a leftover.
   std::optional<TimePoint> all_ended_;

@@ -46,27 +46,27 @@ std::optional<uint32_t> RankOf(const std::string& environment) {
 
 ScanResult FindLeftovers(const facts::ProcReader& proc, const SweepTarget& target) {
   ScanResult result;
-  const std::vector<pid_t> pids = proc.Pids();
-  if (pids.empty()) {
+  const facts::ProcTree tree(proc);
+  if (tree.all().empty()) {
     result.unverified = "/proc could not be read";
     return result;
   }
   std::map<pid_t, uint32_t> in_tree;
   for (const auto& [shim, rank] : target.shims) {
-    for (const facts::ProcStat& process : facts::Descendants(proc, shim)) {
+    for (const facts::ProcStat& process : tree.Descendants(shim)) {
       in_tree.emplace(process.pid, rank);
     }
   }
   const std::set<pid_t> in_cgroup(target.cgroup.begin(), target.cgroup.end());
   const uid_t own_uid = getuid();
   int unreadable = 0;
-  for (const pid_t pid : pids) {
-    const auto stat = proc.Stat(pid);
-    if (!stat || stat->IsZombie() || stat->ppid == kKthreadd || pid == getpid()) continue;
+  for (const facts::ProcStat& stat : tree.all()) {
+    const pid_t pid = stat.pid;
+    if (stat.IsZombie() || stat.ppid == kKthreadd || pid == getpid()) continue;
     if (target.shims.contains(pid)) continue;
-    const auto tree = in_tree.find(pid);
-    const bool kept = tree != in_tree.end() || in_cgroup.contains(pid);
-    if (!kept && stat->start_ticks < target.created_ticks) continue;
+    const auto of_shim = in_tree.find(pid);
+    const bool kept = of_shim != in_tree.end() || in_cgroup.contains(pid);
+    if (!kept && stat.start_ticks < target.created_ticks) continue;
     const auto environment = proc.Environ(pid);
     if (!environment && !kept) {
       // Another user's processes can be ours only by setuid, which needs root's help; our own must
@@ -77,15 +77,15 @@ ScanResult FindLeftovers(const facts::ProcReader& proc, const SweepTarget& targe
     if (!kept && !HasVariable(*environment, target.marker)) continue;
     Leftover leftover;
     leftover.pid = pid;
-    leftover.start_ticks = stat->start_ticks;
+    leftover.start_ticks = stat.start_ticks;
     leftover.uid = proc.Uid(pid).value_or(own_uid);
     leftover.user = ToValidUtf8(facts::UserName(leftover.uid));
-    leftover.state = stat->state;
+    leftover.state = stat.state;
     leftover.command = ToValidUtf8(proc.Command(pid));
     leftover.wait_channel = ToValidUtf8(proc.WaitChannel(pid));
-    leftover.in_shim_tree = tree != in_tree.end();
+    leftover.in_shim_tree = of_shim != in_tree.end();
     if (leftover.in_shim_tree) {
-      leftover.rank = tree->second;
+      leftover.rank = of_shim->second;
     } else if (environment) {
       leftover.rank = RankOf(*environment);
     }

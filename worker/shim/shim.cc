@@ -56,7 +56,6 @@ Shim::Shim(RankSpec spec, UniqueFd listener, const Clock& clock, const facts::Pr
 int Shim::Run() {
   if (!Setup()) return 1;
   while (!MayEnd()) Poll();
-  if (status_.Ended() && !recorded_complete_) Record();
   Publish(true);
   unlink(kSocketFile);
   return 0;
@@ -197,7 +196,6 @@ void Shim::Start() {
     status_.exit_code = child.exit_code;
     status_.ended_ns = status_.started_ns;
     Publish(true);
-    Record();
     return;
   }
   status_.state = ShimState::kRunning;
@@ -209,11 +207,12 @@ void Shim::Start() {
 }
 
 void Shim::Reap() {
+  bool rank_ended = false;
   while (true) {
     siginfo_t info{};
     if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WCONTINUED | WNOHANG) != 0 ||
         info.si_pid == 0) {
-      return;
+      break;
     }
     if (info.si_pid != status_.rank_pid || status_.state != ShimState::kRunning) continue;
     if (info.si_code == CLD_STOPPED || info.si_code == CLD_CONTINUED) {
@@ -226,11 +225,12 @@ void Shim::Reap() {
     status_.core_dumped = info.si_code == CLD_DUMPED;
     status_.signal = info.si_code == CLD_EXITED ? 0 : info.si_status;
     status_.exit_code = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
-    // Who hears of the end looks into the log for the rank's last words.
-    for (auto& pump : pumps_) pump->Pump();
-    Publish(true);
-    Record();
+    rank_ended = true;
   }
+  if (!rank_ended) return;
+  // Who hears of the end looks into the log for the rank's last words.
+  for (auto& pump : pumps_) pump->Pump();
+  Publish(true);
 }
 
 void Shim::PumpAll() {
@@ -248,7 +248,7 @@ bool Shim::IsRank(const facts::ProcStat& process) const {
 }
 
 void Shim::Terminate() {
-  for (const facts::ProcStat& process : facts::Descendants(proc_, getpid())) {
+  for (const facts::ProcStat& process : facts::ProcTree(proc_).Descendants(getpid())) {
     if (process.IsZombie() || !terminated_.emplace(process.pid, process.start_ticks).second) {
       continue;
     }
@@ -265,7 +265,7 @@ void Shim::Kill() {
   // is left.
   for (int round = 0; round < 3; ++round) {
     bool any = false;
-    for (const facts::ProcStat& process : facts::Descendants(proc_, getpid())) {
+    for (const facts::ProcStat& process : facts::ProcTree(proc_).Descendants(getpid())) {
       if (process.IsZombie()) continue;
       any = true;
       if (IsRank(process)) status_.kill_sent = true;
@@ -284,11 +284,8 @@ bool Shim::MayEnd() {
     if (pump->open()) return false;
   }
   if (quit_) return true;
-  siginfo_t info{};
-  const bool no_children =
-      waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD;
   // Also a failed start stays until the daemon has seen it or is gone.
-  return no_children && (!client_ || (sent_any_ && sent_ == status_));
+  return status_.childless && (!client_ || (sent_any_ && sent_ == status_));
 }
 
 bool Shim::AnyWaits() const {
@@ -296,6 +293,15 @@ bool Shim::AnyWaits() const {
 }
 
 void Shim::Publish(bool urgent) {
+  Refresh();
+  Tell(urgent);
+  const int finished = status_.Ended() + status_.Drained() + status_.childless;
+  if (finished <= recorded_) return;
+  recorded_ = finished;
+  Record();
+}
+
+void Shim::Refresh() {
   const auto moment = clock_.Now();
   if (!AnyWaits()) moved_ = moment;
   status_.log_waits = moment - moved_ >= kWaitsAfter;
@@ -306,10 +312,13 @@ void Shim::Publish(bool urgent) {
     if (status_.lost_error.empty() && pumps_[i]->lost() > 0)
       status_.lost_error = pumps_[i]->error();
   }
-  if (status_.Drained() && !recorded_complete_) {
-    recorded_complete_ = true;
-    Record();
-  }
+  if (!status_.Ended() || status_.childless) return;
+  // It starts nothing any more, so this stays true.
+  siginfo_t info{};
+  status_.childless = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD;
+}
+
+void Shim::Tell(bool urgent) {
   if (!client_ || (sent_any_ && sent_ == status_)) return;
   const auto now = clock_.Now();
   if (!urgent && sent_any_ && OnlyGrowth(sent_, status_) && now - last_sent_ < kGrowthInterval)

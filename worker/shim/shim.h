@@ -45,9 +45,11 @@ class Shim {
   void Terminate();
   void Kill();
   bool MayEnd();
-  // Brings status_ up to date with the pumps and sends it if the daemon has not seen it.
+  // Brings status_ up to date, tells the daemon what it has not seen, and records what is final.
   void Publish(bool urgent);
-  // Once at the rank's end and once when the streams are complete.
+  void Refresh();
+  void Tell(bool urgent);
+  // At the rank's end, and again when its streams and its tree have ended too.
   void Record();
 
   const RankSpec spec_;
@@ -62,7 +64,7 @@ class Shim {
   ShimStatus sent_;
   bool sent_any_ = false;
   bool quit_ = false;
-  bool recorded_complete_ = false;
+  int recorded_ = 0;  // how many of: rank ended, streams drained, no child left
   std::set<std::pair<pid_t, uint64_t>> terminated_;  // pid and start time
   std::chrono::steady_clock::time_point last_sent_{};
   std::chrono::steady_clock::time_point client_lost_{};

@@ -6,7 +6,7 @@ namespace muster::shim {
 namespace {
 
 constexpr std::string_view kMagic = "MUSTEXIT";
-// Version 1 lacks the last field: shims of an older build live on when the daemon is replaced.
+// Version 1 lacks the last two fields: shims of an older build live on when the daemon is replaced.
 constexpr uint32_t kVersion = 2;
 constexpr uint32_t kOldVersion = 1;
 
@@ -36,6 +36,7 @@ std::string EncodeShimStatus(const ShimStatus& s) {
     out.U8(stream.eof);
   }
   out.U8(s.log_waits);
+  out.U8(s.childless);
   return EncodeFrame(kMagic, kVersion, out.Take());
 }
 
@@ -69,7 +70,10 @@ std::optional<ShimStatus> DecodeShimStatus(std::string_view bytes, std::string& 
     stream.lost = in.U64();
     stream.eof = in.U8() != 0;
   }
-  if (!old) s.log_waits = in.U8() != 0;
+  if (!old) {
+    s.log_waits = in.U8() != 0;
+    s.childless = in.U8() != 0;
+  }
   if (!in.Done() || state < 1 || state > 4) {
     error = "fields do not fit";
     return std::nullopt;

@@ -48,6 +48,9 @@ struct ShimStatus {
   std::string lost_error;  // why bytes were lost: "write stdout.log: No space left on device"
   std::array<StreamStatus, kNumStreams> streams;
   bool log_waits = false;  // a log's quota has been full for a while: the rank waits in its write()
+  // With kExited or kFailed: the shim, a subreaper, has no child any more, so nothing that the rank
+  // ever started lives.
+  bool childless = false;
 
   bool Ended() const { return state == ShimState::kExited || state == ShimState::kFailed; }
   // The rank has ended and no stream will grow any more.
