@@ -15,6 +15,7 @@
 #include "controller/cli/render.h"
 #include "controller/cli/text.h"
 #include "controller/engine/text.h"
+#include "controller/why/render.h"
 
 namespace muster::cli {
 namespace {
@@ -134,6 +135,8 @@ int ShowJob(Client& client, const PsFlags& flags) {
   }
   WriteAll(1, JobTable(one, all, Clock::Real().RealtimeNs(), style));
   PrintLine("output in " + job.output_dir());
+  const std::vector<uint32_t> unfinished = why::UnfinishedLogs(job);
+  if (!unfinished.empty()) PrintLine(style.Red(why::UnfinishedText(unfinished)));
   if (job.ranks_size() > 0) WriteAll(1, "\n" + RankTable(job, style));
   return kExitOk;
 }

@@ -30,20 +30,31 @@ void ParseLine(const std::string& line, EndJournal::Content& content) {
   if (end.stream != v1::STREAM_UNSPECIFIED) content.ends.push_back(end);
 }
 
-}  // namespace
-
-absl::StatusOr<EndJournal::Content> EndJournal::Recover() {
-  MUSTER_ASSIGN_OR_RETURN(fd_, OpenFile(path_, O_RDWR | O_CREAT));
-  MUSTER_ASSIGN_OR_RETURN(const uint64_t size, FileSize(fd_.get(), path_));
-  MUSTER_ASSIGN_OR_RETURN(const std::string text,
-                          ReadAt(fd_.get(), 0, static_cast<size_t>(size), path_));
-  Content content;
+// `good`: the bytes of whole lines.
+absl::StatusOr<EndJournal::Content> ReadAll(int fd, const std::string& path, uint64_t& good) {
+  MUSTER_ASSIGN_OR_RETURN(const uint64_t size, FileSize(fd, path));
+  MUSTER_ASSIGN_OR_RETURN(const std::string text, ReadAt(fd, 0, static_cast<size_t>(size), path));
+  EndJournal::Content content;
   std::string_view rest = text;
   for (size_t end; (end = rest.find('\n')) != std::string_view::npos;) {
     ParseLine(std::string(rest.substr(0, end)), content);
     rest.remove_prefix(end + 1);
   }
-  size_ = text.size() - rest.size();
+  good = text.size() - rest.size();
+  return content;
+}
+
+}  // namespace
+
+absl::StatusOr<EndJournal::Content> EndJournal::Look(const std::string& path) {
+  MUSTER_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY));
+  uint64_t good = 0;
+  return ReadAll(fd.get(), path, good);
+}
+
+absl::StatusOr<EndJournal::Content> EndJournal::Recover() {
+  MUSTER_ASSIGN_OR_RETURN(fd_, OpenFile(path_, O_RDWR | O_CREAT));
+  MUSTER_ASSIGN_OR_RETURN(Content content, ReadAll(fd_.get(), path_, size_));
   if (ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) return PosixError("truncate " + path_);
   return content;
 }

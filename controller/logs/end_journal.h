@@ -33,6 +33,9 @@ class EndJournal {
 
   explicit EndJournal(std::string path) : path_(std::move(path)) {}
 
+  // What the file says now, for those who do not write it; NotFound: there is none.
+  static absl::StatusOr<Content> Look(const std::string& path);
+
   // What a former process wrote; makes the file if there is none. Lines that say nothing known are
   // passed over.
   absl::StatusOr<Content> Recover();

@@ -173,6 +173,11 @@ void AddNodes(const std::vector<NodeLine>& all, Screen& screen) {
 
 }  // namespace
 
+std::string UnfinishedText(const std::vector<uint32_t>& ranks) {
+  return "NOT whole: a part of the output of " + Ranks(ranks) +
+         " is only on its node, on its way or because the disk here does not take it";
+}
+
 std::string Headline(const Why& why) {
   std::string out = "job " + why.job;
   if (!why.name.empty()) out += " (" + engine::Printable(why.name) + ")";
@@ -194,6 +199,7 @@ std::vector<TextLine> Lines(const Why& why) {
   if (!why.output_dir.empty()) {
     screen.Section("logs");
     screen.Add(engine::Printable(why.output_dir));
+    if (!why.unfinished.empty()) screen.Add(UnfinishedText(why.unfinished), Tone::kBad);
     if (!why.causes.empty()) {
       screen.Add(fmt::format("muster logs {} --rank {}", why.job, why.causes.front().rank));
     }

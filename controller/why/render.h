@@ -21,6 +21,9 @@ struct TextLine {
 // "job 3 (tiny) failed after 12 s, exit code 137".
 std::string Headline(const Why& why);
 
+// That logs of these ranks (Why::unfinished) are not whole.
+std::string UnfinishedText(const std::vector<uint32_t>& ranks);
+
 // Everything below the headline.
 std::vector<TextLine> Lines(const Why& why);
 

@@ -95,6 +95,7 @@ std::string Json(const Why& why) {
                             {"details", node.details}});
   }
   out["output_dir"] = why.output_dir;
+  out["unfinished_logs"] = why.unfinished;
   out["remarks"] = why.remarks;
   return out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

@@ -99,6 +99,7 @@ struct Why {
   std::vector<Hint> hints;  // the likeliest first
   std::vector<NodeLine> nodes;
   std::string output_dir;
+  std::vector<uint32_t> unfinished;  // ended, but a part of their output is only on their nodes
   std::vector<std::string> remarks;  // rule files that don't count
 };
 
@@ -111,5 +112,8 @@ std::vector<uint32_t> CauseRanks(const v1::Job& job);
 // The same with the job's log files and all rules (rule_files.h). Reads files, at most a few
 // hundred bytes of each rank; any thread.
 Why ExplainJob(const v1::Job& job);
+
+// logs::UnfinishedRanks of a job that has ended; none before.
+std::vector<uint32_t> UnfinishedLogs(const v1::Job& job);
 
 }  // namespace muster::why

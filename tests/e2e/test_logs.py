@@ -281,10 +281,17 @@ def test_a_controller_whose_disk_is_full_loses_nothing(cluster, tmp_path):
         wait_until(lambda: "No space left" in cluster.muster("ps", "-a", "--json")[0]
                    or any("No space left" in p.read_text(errors="replace") for p in small.glob("output/*/events.jsonl"))
                    or child.poll() is not None, 20, "somebody says so")
+        cluster.wait_state("succeeded")
+        for command in ("ps", "why"):
+            assert "NOT whole" in cluster.muster(command, "last")[0]
+        assert cluster.json("why", "last")["unfinished_logs"]
         assert subprocess.run(["mount", "-o", "remount,size=64m", small]).returncode == 0
         code, job, live = cluster.finish(child)
         assert code == 0
         assert "No space left" in live
+        assert "NOT whole" not in live.split("succeeded after")[1]
+        for command in ("ps", "why"):
+            assert "NOT whole" not in cluster.muster(command, "last")[0]
         for rank in (0, 1):
             log = cluster.log_file(job, rank)
             wait_until(lambda: log.stat().st_size == count * 64, 30, "all bytes come")

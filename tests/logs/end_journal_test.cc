@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "controller/logs/file_io.h"
+#include "controller/logs/layout.h"
+#include "controller/logs/unfinished.h"
+#include "tests/logs/attempt.h"
 #include "tests/logs/temp_dir.h"
 
 namespace muster::logs {
@@ -44,6 +48,19 @@ TEST(EndJournalTest, PassesOverUnknownLines) {
   const auto content = EndJournal(path).Recover();
   ASSERT_EQ(content->ends.size(), 1u);
   EXPECT_EQ(content->ends[0].rank, 2u);
+}
+
+TEST(UnfinishedRanks, AreThoseWithoutAllEndsOnNodesThatAreLeft) {
+  const TempDir dir;
+  const v1::Plan plan = MakeAttempt(dir.path(), 2, 2).plan;
+  EXPECT_TRUE(UnfinishedRanks(dir.path(), 0, plan).empty());  // it never had logs
+  ASSERT_TRUE(MakeDirs(AttemptDir(dir.path(), 0)).ok());
+  const std::string path = AttemptDir(dir.path(), 0) + "/streams.journal";
+  const std::string whole = "end 0 stdout 5\nend 0 stderr 0\nend 0 events 0\n";
+  WriteFile(path, whole + "end 1 stdout 7\nend 1 std");
+  EXPECT_EQ(UnfinishedRanks(dir.path(), 0, plan), (std::vector<uint32_t>{1, 2, 3}));
+  WriteFile(path, whole + "end 1 stdout 7\nabandoned 1\n");
+  EXPECT_EQ(UnfinishedRanks(dir.path(), 0, plan), (std::vector<uint32_t>{1}));
 }
 
 }  // namespace
