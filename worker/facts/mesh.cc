@@ -144,8 +144,8 @@ class Mesh {
     // A port whose packets vanish says more than one where nobody listens.
     std::string error;
     for (const Attempt& attempt : peer.attempts) {
-      std::string said = attempt.fd ? Silence(attempt) : attempt.error;
-      if (said == kDropped) return said;
+      const std::string said = attempt.fd ? Silence(attempt) : attempt.error;
+      if (said == kDropped) return kDropped;
       if (error.empty() || (error == kRefused && !said.empty())) error = said;
     }
     return error.empty() ? "not tried in time" : error;
