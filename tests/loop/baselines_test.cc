@@ -19,8 +19,7 @@ class Counting : public data::SampleSource {
     for (size_t i = 0; i < sample.tokens.size(); ++i) {
       sample.tokens[i] = index + static_cast<int64_t>(i);
     }
-    for (float& m : sample.loss_mask) m = 1;
-    sample.loss_mask.back() = 0;
+    sample.uncounted = {static_cast<int32_t>(seq_length()) - 1};
   }
 };
 
