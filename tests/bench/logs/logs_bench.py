@@ -147,8 +147,8 @@ class Bench:
         while sum(p.stat().st_size if p.exists() else 0 for p in logs) < RANKS * (mib << 20):
             time.sleep(0.01)
         end = time.time()
-        took = end - self.first_write(mark)
         self.wait("succeeded")
+        took = end - self.first_write(mark)
         time.sleep(1)  # the node forgets
         shutil.rmtree(job["output_dir"])
         return took, self.used() - before
