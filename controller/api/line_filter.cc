@@ -29,13 +29,13 @@ absl::StatusOr<std::vector<v1::LogsResponse>> LineFilter::Matches(
     const std::string_view line = data.substr(at, end - at);
     const std::string_view text =
         newline == std::string_view::npos ? line : line.substr(0, line.size() - 1);
-    const auto match = pattern_.Search(text);
+    const auto match = pattern_.Matches(text);
     if (!match.ok()) {
       return absl::InvalidArgumentError(
           "grep: the search was given up on a line of rank " + std::to_string(run.rank()) + ": " +
           std::string(match.status().message()) + "; a simpler pattern helps");
     }
-    if (!match->has_value()) {
+    if (!*match) {
       open = false;
     } else if (open) {
       v1::LogsResponse& last = found.back();

@@ -10,6 +10,7 @@
 
 #include "common/status.h"
 #include "controller/api/line_filter.h"
+#include "controller/engine/transitions.h"
 #include "controller/logs/growth.h"
 #include "controller/logs/reader.h"
 
@@ -23,11 +24,6 @@ using std::chrono::steady_clock;
 // job look at it no more often than every kBetween.
 constexpr milliseconds kIdle{80};
 constexpr milliseconds kBetween{20};
-
-bool IsTerminal(v1::JobState state) {
-  return state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED ||
-         state == v1::JOB_STATE_STOPPED;
-}
 
 class LogStream {
  public:
@@ -75,7 +71,7 @@ absl::Status LogStream::LookAtJob() {
 
 absl::Status LogStream::WaitForPlan() {
   MUSTER_RETURN_IF_ERROR(LookAtJob());
-  while (job_.plan().ranks().empty() && request_.follow() && !IsTerminal(job_.state())) {
+  while (job_.plan().ranks().empty() && request_.follow() && !engine::IsTerminal(job_.state())) {
     if (cancelled_()) return absl::CancelledError("the viewer has gone");
     std::this_thread::sleep_for(kIdle);
     MUSTER_RETURN_IF_ERROR(LookAtJob());
@@ -96,7 +92,7 @@ absl::StatusOr<bool> LogStream::Extend() {
     return complete;
   }
   MUSTER_RETURN_IF_ERROR(LookAtJob());
-  const bool over = IsTerminal(job_.state()) || id_.attempt() < job_.attempt();
+  const bool over = engine::IsTerminal(job_.state()) || id_.attempt() < job_.attempt();
   MUSTER_RETURN_IF_ERROR(reader_->ExtendFromFiles(over));
   return over;
 }

@@ -19,6 +19,7 @@
 #include "controller/certs/folder.h"
 #include "controller/cli/exit_code.h"
 #include "controller/cli/signals.h"
+#include "controller/engine/transitions.h"
 #include "controller/logs/file_registry.h"
 #include "controller/logs/growth.h"
 #include "controller/logs/log_keeper.h"
@@ -100,6 +101,7 @@ absl::Status RunController(const std::string& state_dir) {
         return controller->ListJobs(all);
       },
       [&controller, &logs](const v1::Job& job) {
+        if (!engine::IsTerminal(job.state())) return true;
         v1::AttemptId id;
         id.set_controller_id(controller->Info().controller_id());
         id.set_job_id(job.id());

@@ -41,11 +41,6 @@ int ExitCodeFor(const v1::Job& job) {
   return job.outcome().code();
 }
 
-bool IsTerminal(v1::JobState state) {
-  return state == v1::JOB_STATE_SUCCEEDED || state == v1::JOB_STATE_FAILED ||
-         state == v1::JOB_STATE_STOPPED;
-}
-
 std::string StateName(v1::JobState state) {
   return Word(v1::JobState_Name(state), "JOB_STATE_");
 }

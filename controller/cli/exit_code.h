@@ -26,8 +26,6 @@ int ExitCodeFor(const absl::Status& status);
 // For a job that has ended.
 int ExitCodeFor(const v1::Job& job);
 
-bool IsTerminal(v1::JobState state);  // succeeded, failed or stopped
-
 // Lower-case words as in --json: "running", "rank_failed", "up", "exited", "stdout".
 std::string StateName(v1::JobState state);
 std::string CauseName(v1::Cause cause);

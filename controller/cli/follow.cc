@@ -18,6 +18,7 @@
 #include "controller/cli/output.h"
 #include "controller/cli/progress.h"
 #include "controller/cli/text.h"
+#include "controller/engine/transitions.h"
 
 namespace muster::cli {
 namespace {
@@ -281,7 +282,7 @@ class Follower {
 
   // Not what the summary says again, nor a line a rank of a job that does well.
   static bool Skipped(const v1::JobEvent& event) {
-    if (event.kind() == "state" && IsTerminal(event.state())) return true;
+    if (event.kind() == "state" && engine::IsTerminal(event.state())) return true;
     if (event.kind() == "finding" && event.severity() == "error") return true;
     const bool quiet = event.kind() == "end" || event.kind() == "rank";
     return quiet && event.severity() != "error" && event.severity() != "warning";

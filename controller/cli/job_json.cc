@@ -5,6 +5,7 @@
 #include "common/utf8.h"
 #include "controller/cli/exit_code.h"
 #include "controller/cli/text.h"
+#include "controller/engine/transitions.h"
 
 namespace muster::cli {
 namespace {
@@ -72,7 +73,7 @@ Json RankStatusValue(const v1::RankView& view) {
 
 Json JobValue(const v1::Job& job) {
   const v1::Outcome& outcome = job.outcome();
-  const bool ended = IsTerminal(job.state());
+  const bool ended = engine::IsTerminal(job.state());
   Json out;
   out["job"] = job.id().empty() ? Json(nullptr) : Json(job.id());
   out["name"] = job.plan().name().empty() ? job.spec().name() : job.plan().name();

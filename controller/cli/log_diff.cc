@@ -9,6 +9,7 @@
 #include "common/utf8.h"
 #include "controller/cli/exit_code.h"
 #include "controller/cli/text.h"
+#include "controller/plan/text_table.h"
 
 namespace muster::cli {
 namespace {
@@ -55,18 +56,6 @@ std::string_view LastState(std::string_view line) {
   line = line.substr(0, end + 1);
   const size_t cr = line.rfind('\r');
   return cr == std::string_view::npos ? line : line.substr(cr + 1);
-}
-
-std::string Ranges(const std::vector<uint32_t>& ranks) {
-  std::string text;
-  for (size_t i = 0; i < ranks.size();) {
-    size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    if (!text.empty()) text += ',';
-    text += last > i ? fmt::format("{}-{}", ranks[i], ranks[last]) : fmt::format("{}", ranks[i]);
-    i = last + 1;
-  }
-  return text;
 }
 
 }  // namespace
@@ -164,8 +153,9 @@ std::string LogDiff::Text(const Style& style) const {
   const std::vector<Group> groups = Groups();
   if (groups.empty()) return "no lines\n";
   const auto name = [](const Group& group) {
-    return fmt::format("rank{} {} ({}{})", group.ranks.size() == 1 ? "" : "s", Ranges(group.ranks),
-                       group.host, group.ranks.size() == 1 ? "" : " ...");
+    return fmt::format("rank{} {} ({}{})", group.ranks.size() == 1 ? "" : "s",
+                       plan::NumberRanges(group.ranks, ","), group.host,
+                       group.ranks.size() == 1 ? "" : " ...");
   };
   std::string out = style.Bold(fmt::format("{}: the same {}, numbers aside", name(groups[0]),
                                            Count(groups[0].lines, "line"))) +

@@ -22,6 +22,7 @@
 #include "controller/cli/options.h"
 #include "controller/cli/output.h"
 #include "controller/cli/render.h"
+#include "controller/engine/transitions.h"
 
 namespace muster::cli {
 namespace {
@@ -221,7 +222,7 @@ std::string WhyNothing(const v1::Job& job) {
   if (job.state() == v1::JOB_STATE_QUEUED) {
     return fmt::format("job {} is queued; muster ps says what it waits for", job.id());
   }
-  return IsTerminal(job.state())
+  return engine::IsTerminal(job.state())
              ? fmt::format("job {0} wrote nothing, none of its ranks has run; muster why {0}",
                            job.id())
              : fmt::format("no rank of job {} runs yet", job.id());

@@ -15,6 +15,7 @@
 #include "controller/cli/render.h"
 #include "controller/cli/text.h"
 #include "controller/engine/text.h"
+#include "controller/engine/transitions.h"
 #include "controller/why/render.h"
 
 namespace muster::cli {
@@ -60,7 +61,7 @@ std::string ShortCause(const v1::Job& job) {
 std::string WaitsFor(const v1::Job& job, const v1::ListJobsResponse& all) {
   for (auto other = all.jobs().rbegin(); other != all.jobs().rend(); ++other) {
     if (other->id() == job.id()) break;
-    if (IsTerminal(other->state())) continue;
+    if (engine::IsTerminal(other->state())) continue;
     for (const v1::NodePlan& mine : job.plan().nodes()) {
       for (const v1::NodePlan& node : other->plan().nodes()) {
         if (node.host().host() != mine.host().host()) continue;
@@ -77,7 +78,7 @@ std::string JobTable(const v1::ListJobsResponse& jobs, const v1::ListJobsRespons
   Table table({"JOB", "NAME", "STATE", "RANKS", "NODES", "SUBMITTED", "TIME", "EXIT", "WHY"});
   table.AlignRight({0, 3, 4, 6, 7});
   for (const v1::Job& job : jobs.jobs()) {
-    const bool ended = IsTerminal(job.state());
+    const bool ended = engine::IsTerminal(job.state());
     const int64_t until = ended ? job.ended_ns() : now_ns;
     const int64_t since = job.started_ns() != 0 ? job.started_ns() : job.submitted_ns();
     const std::string& name = job.plan().name().empty() ? job.spec().name() : job.plan().name();

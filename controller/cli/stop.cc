@@ -17,6 +17,7 @@
 #include "controller/cli/output.h"
 #include "controller/cli/render.h"
 #include "controller/cli/summary.h"
+#include "controller/engine/transitions.h"
 #include "controller/plan/recipe.h"
 
 namespace muster::cli {
@@ -89,7 +90,7 @@ absl::StatusOr<v1::Job> WaitForEnd(Client& client, const std::string& id) {
 absl::StatusOr<v1::Job> WatchSave(Client& client, SignalWait& signals, const std::string& id,
                                   const StopFlags& flags) {
   auto job = GetJob(client, id);
-  if (!job.ok() || IsTerminal(job->state())) return job;
+  if (!job.ok() || engine::IsTerminal(job->state())) return job;
   FollowOptions options;
   options.fd = flags.json ? STDERR_FILENO : STDOUT_FILENO;
   options.style = Style::For(options.fd);
@@ -108,7 +109,7 @@ absl::StatusOr<std::vector<v1::Job>> StopJobs(Client& client, SignalWait* signal
   if (!flags.all) {
     auto job = GetJob(client, flags.job);
     if (!job.ok()) return job.status();
-    if (IsTerminal(job->state())) {
+    if (engine::IsTerminal(job->state())) {
       PrintError(
           fmt::format("job {} had ended already: {}", JobTitle(*job), StateName(job->state())));
       ended.push_back(*std::move(job));

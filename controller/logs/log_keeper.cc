@@ -7,14 +7,6 @@
 #include "controller/logs/retention.h"
 
 namespace muster::logs {
-namespace {
-
-bool IsOver(const v1::Job& job) {
-  return job.state() == v1::JOB_STATE_SUCCEEDED || job.state() == v1::JOB_STATE_FAILED ||
-         job.state() == v1::JOB_STATE_STOPPED;
-}
-
-}  // namespace
 
 LogKeeper::LogKeeper(const Options& options, Jobs jobs, Busy busy)
     : options_(options),
@@ -33,7 +25,7 @@ LogKeeper::~LogKeeper() {
 void LogKeeper::Prune(const v1::ListJobsResponse& jobs, int64_t now_ns, const Busy& busy) {
   for (const v1::Job& job : jobs.jobs()) {
     const v1::LogRules& rules = job.spec().logs();
-    if (!IsOver(job) || job.output_dir().empty() || busy(job)) continue;
+    if (job.output_dir().empty() || busy(job)) continue;
     Retention retention;
     retention.keep_bytes = rules.keep_bytes();
     // In seconds: a thousand years of nanoseconds fit no number.

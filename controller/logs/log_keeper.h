@@ -24,7 +24,8 @@ class LogKeeper {
   // `jobs` gives all jobs, also ended ones, on the keeper's thread; it outlives the keeper.
   using Jobs = std::function<absl::StatusOr<v1::ListJobsResponse>()>;
 
-  // Whether logs of an ended job are still being written: it is left alone then. As `jobs`.
+  // Whether a job still runs, or its logs are still being written: it is left alone then. As
+  // `jobs`.
   using Busy = std::function<bool(const v1::Job&)>;
 
   LogKeeper(const Options& options, Jobs jobs, Busy busy);

@@ -20,6 +20,24 @@ absl::StatusOr<TimesRecord> ReadRecord(int fd, uint64_t index, const std::string
   return DecodeTimesRecord(bytes);
 }
 
+// The number of the first record for which `holds`, which once true stays so; `num_records`: none.
+template <typename Holds>
+absl::StatusOr<uint64_t> FirstRecord(int fd, uint64_t num_records, const std::string& path,
+                                     const Holds& holds) {
+  uint64_t low = 0;
+  uint64_t high = num_records;
+  while (low < high) {
+    const uint64_t middle = low + (high - low) / 2;
+    MUSTER_ASSIGN_OR_RETURN(const TimesRecord record, ReadRecord(fd, middle, path));
+    if (holds(record)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
 absl::Status Truncate(int fd, uint64_t size, const std::string& path) {
   if (ftruncate(fd, static_cast<off_t>(size)) != 0) return PosixError("truncate " + path);
   return absl::OkStatus();
@@ -37,35 +55,18 @@ absl::StatusOr<uint64_t> CountRecords(int fd, const std::string& path) {
 
 absl::StatusOr<uint64_t> FirstRecordAbove(int fd, uint64_t offset, uint64_t num_records,
                                           const std::string& path) {
-  uint64_t low = 0;
-  uint64_t high = num_records;
-  while (low < high) {
-    const uint64_t middle = low + (high - low) / 2;
-    MUSTER_ASSIGN_OR_RETURN(const TimesRecord record, ReadRecord(fd, middle, path));
-    if (record.offset > offset) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return low;
+  return FirstRecord(fd, num_records, path,
+                     [&](const TimesRecord& record) { return record.offset > offset; });
 }
 
 absl::StatusOr<uint64_t> FirstOffsetSince(int fd, int64_t realtime_ns, uint64_t num_records,
                                           const std::string& path) {
-  uint64_t low = 0;
-  uint64_t high = num_records;
-  while (low < high) {
-    const uint64_t middle = low + (high - low) / 2;
-    MUSTER_ASSIGN_OR_RETURN(const TimesRecord record, ReadRecord(fd, middle, path));
-    if (record.realtime_ns < realtime_ns) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  if (low == num_records) return UINT64_MAX;
-  MUSTER_ASSIGN_OR_RETURN(const TimesRecord record, ReadRecord(fd, low, path));
+  MUSTER_ASSIGN_OR_RETURN(const uint64_t first,
+                          FirstRecord(fd, num_records, path, [&](const TimesRecord& record) {
+                            return record.realtime_ns >= realtime_ns;
+                          }));
+  if (first == num_records) return UINT64_MAX;
+  MUSTER_ASSIGN_OR_RETURN(const TimesRecord record, ReadRecord(fd, first, path));
   return record.offset;
 }
 

@@ -26,12 +26,12 @@ std::string TextTable(const std::vector<Row>& rows, size_t left) {
   return out;
 }
 
-std::string NumberRanges(const std::vector<uint32_t>& numbers) {
+std::string NumberRanges(const std::vector<uint32_t>& numbers, std::string_view separator) {
   std::string out;
   for (size_t i = 0; i < numbers.size();) {
     size_t last = i;
     while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    if (!out.empty()) out += ", ";
+    if (!out.empty()) out += separator;
     out += last == i ? std::to_string(numbers[i]) : fmt::format("{}-{}", numbers[i], numbers[last]);
     i = last + 1;
   }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 // Plain text for people. Pure.
@@ -15,7 +16,7 @@ using Row = std::vector<std::string>;
 std::string TextTable(const std::vector<Row>& rows, size_t left);
 
 // "0-3, 8, 12-15"; steps of one only. Sorted input.
-std::string NumberRanges(const std::vector<uint32_t>& numbers);
+std::string NumberRanges(const std::vector<uint32_t>& numbers, std::string_view separator = ", ");
 
 // Many ranks shortly: "0, 8, 16 ... 120 (16)"; few in full.
 std::string RankList(const std::vector<uint32_t>& ranks);

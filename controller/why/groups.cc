@@ -46,18 +46,6 @@ void Absorb(RankGroup& group, const RankGroup& other) {
 
 }  // namespace
 
-std::string RankList(const std::vector<uint32_t>& ranks) {
-  std::string out;
-  for (size_t i = 0; i < ranks.size();) {
-    size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    absl::StrAppend(&out, out.empty() ? "" : ",", ranks[i]);
-    if (last > i) absl::StrAppend(&out, last == i + 1 ? "," : "-", ranks[last]);
-    i = last + 1;
-  }
-  return out;
-}
-
 std::string Doing(const v1::RankStatus& status) {
   const v1::RankExit& exit = status.exit();
   switch (status.state()) {

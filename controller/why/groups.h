@@ -9,9 +9,6 @@
 
 namespace muster::why {
 
-// "0-2,5": ascending numbers.
-std::string RankList(const std::vector<uint32_t>& ranks);
-
 // What the rank did at the end of the job, or does now.
 std::string Doing(const v1::RankStatus& status);
 

@@ -6,6 +6,8 @@
 
 #include <utility>
 
+#include "common/status.h"
+
 namespace muster::why {
 namespace {
 
@@ -14,6 +16,8 @@ constexpr uint32_t kMatchLimit = 1'000'000;
 constexpr uint32_t kDepthLimit = 20'000;
 constexpr uint32_t kHeapLimitKib = 16 * 1024;
 constexpr size_t kMaxRegex = 4096;
+
+using MatchData = std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)>;
 
 std::string ErrorText(int code) {
   PCRE2_UCHAR buffer[256];
@@ -24,12 +28,30 @@ std::string ErrorText(int code) {
 }  // namespace
 
 struct Pattern::Code {
-  explicit Code(pcre2_code* compiled) : code(compiled) {}
-  ~Code() { pcre2_code_free(code); }
+  explicit Code(pcre2_code* compiled)
+      : code(compiled), limits(pcre2_match_context_create(nullptr)) {
+    pcre2_set_match_limit(limits, kMatchLimit);
+    pcre2_set_depth_limit(limits, kDepthLimit);
+    pcre2_set_heap_limit(limits, kHeapLimitKib);
+  }
+  ~Code() {
+    pcre2_match_context_free(limits);
+    pcre2_code_free(code);
+  }
   Code(const Code&) = delete;
   Code& operator=(const Code&) = delete;
 
+  // Whether `text` has a match; where, goes into `match`.
+  absl::StatusOr<bool> Match(std::string_view text, pcre2_match_data* match) const {
+    const int found = pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), 0,
+                                  0, match, limits);
+    if (found == PCRE2_ERROR_NOMATCH) return false;
+    if (found < 0) return absl::ResourceExhaustedError(ErrorText(found));
+    return true;
+  }
+
   pcre2_code* const code;
+  pcre2_match_context* const limits;
 };
 
 absl::StatusOr<Pattern> Pattern::Compile(std::string_view regex) {
@@ -50,18 +72,17 @@ absl::StatusOr<Pattern> Pattern::Compile(std::string_view regex) {
   return Pattern(std::make_shared<const Code>(code));
 }
 
+absl::StatusOr<bool> Pattern::Matches(std::string_view text) const {
+  // No groups are asked for.
+  const MatchData match(pcre2_match_data_create(1, nullptr), &pcre2_match_data_free);
+  return code_->Match(text, match.get());
+}
+
 absl::StatusOr<std::optional<Pattern::Found>> Pattern::Search(std::string_view text) const {
-  const std::unique_ptr<pcre2_match_context, decltype(&pcre2_match_context_free)> context(
-      pcre2_match_context_create(nullptr), &pcre2_match_context_free);
-  const std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> match(
-      pcre2_match_data_create_from_pattern(code_->code, nullptr), &pcre2_match_data_free);
-  pcre2_set_match_limit(context.get(), kMatchLimit);
-  pcre2_set_depth_limit(context.get(), kDepthLimit);
-  pcre2_set_heap_limit(context.get(), kHeapLimitKib);
-  const int found = pcre2_match(code_->code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
-                                0, 0, match.get(), context.get());
-  if (found == PCRE2_ERROR_NOMATCH) return std::nullopt;
-  if (found < 0) return absl::ResourceExhaustedError(ErrorText(found));
+  const MatchData match(pcre2_match_data_create_from_pattern(code_->code, nullptr),
+                        &pcre2_match_data_free);
+  MUSTER_ASSIGN_OR_RETURN(const bool found, code_->Match(text, match.get()));
+  if (!found) return std::nullopt;
   const PCRE2_SIZE* const bounds = pcre2_get_ovector_pointer(match.get());
   Found out;
   for (size_t i = 0; i < pcre2_get_ovector_count(match.get()); ++i) {

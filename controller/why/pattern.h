@@ -23,6 +23,8 @@ class Pattern {
   };
   // The first match in `text`, or nothing. ResourceExhausted: the search was given up.
   absl::StatusOr<std::optional<Found>> Search(std::string_view text) const;
+  // Whether there is a match; for many texts.
+  absl::StatusOr<bool> Matches(std::string_view text) const;
 
  private:
   struct Code;

@@ -11,6 +11,7 @@
 
 #include "controller/engine/text.h"
 #include "controller/engine/transitions.h"
+#include "controller/plan/text_table.h"
 #include "controller/why/groups.h"
 
 namespace muster::why {
@@ -47,7 +48,7 @@ std::string ClockTime(int64_t realtime_ns) {
 }
 
 std::string Ranks(const std::vector<uint32_t>& ranks) {
-  std::string list = RankList(ranks);
+  std::string list = plan::NumberRanges(ranks, ",");
   if (list.size() > kMostRankList) list = list.substr(0, list.rfind(',', kMostRankList)) + ",...";
   return ranks.size() == 1 ? "rank " + list : fmt::format("{} ranks ({})", ranks.size(), list);
 }

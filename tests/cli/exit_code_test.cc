@@ -60,13 +60,5 @@ TEST(CheckStdout, LostOutputIsNoSuccess) {
   EXPECT_EQ(CheckStdout(kExitUsage), kExitUsage);
 }
 
-TEST(IsTerminal, HoldsForThreeStates) {
-  int terminal = 0;
-  for (int state = v1::JobState_MIN; state <= v1::JobState_MAX; ++state) {
-    terminal += IsTerminal(static_cast<v1::JobState>(state)) ? 1 : 0;
-  }
-  EXPECT_EQ(terminal, 3);
-}
-
 }  // namespace
 }  // namespace muster::cli

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "controller/plan/text_table.h"
 #include "plan_testing.h"
 
 namespace muster::plan {
@@ -27,6 +28,13 @@ v1::Plan SomePlan() {
 std::string Command(const std::string& text) {
   const size_t from = text.find("command  ");
   return text.substr(from, text.find("\nhead", from) + 1 - from);
+}
+
+TEST(NumberRanges, FoldsRuns) {
+  EXPECT_EQ(NumberRanges({}), "");
+  EXPECT_EQ(NumberRanges({3}), "3");
+  EXPECT_EQ(NumberRanges({0, 1}, ","), "0-1");
+  EXPECT_EQ(NumberRanges({0, 1, 2, 5, 7, 8, 9}), "0-2, 5, 7-9");
 }
 
 TEST(RenderText, LongCommandsAreWrappedBesideTheirFlagsOrCut) {

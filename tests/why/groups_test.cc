@@ -8,13 +8,6 @@ namespace {
 
 using testing::ElementsAre;
 
-TEST(RankList, FoldsRuns) {
-  EXPECT_EQ(RankList({}), "");
-  EXPECT_EQ(RankList({3}), "3");
-  EXPECT_EQ(RankList({0, 1}), "0,1");
-  EXPECT_EQ(RankList({0, 1, 2, 5, 7, 8, 9}), "0-2,5,7-9");
-}
-
 v1::RankView Rank(uint32_t number, v1::RankState state, int32_t code = 0, int32_t signal = 0) {
   v1::RankView view;
   view.set_host("h");

@@ -21,6 +21,8 @@ TEST(Pattern, NothingIsNoError) {
   const auto found = Pattern::Compile("x")->Search("abc");
   ASSERT_TRUE(found.ok());
   EXPECT_FALSE(*found);
+  EXPECT_FALSE(*Pattern::Compile("x")->Matches("abc"));
+  EXPECT_TRUE(*Pattern::Compile("(a)(b)(c)")->Matches("abc"));
 }
 
 TEST(Pattern, TheTextIsBytes) {
@@ -44,6 +46,7 @@ TEST(Pattern, ASearchThatWouldTakeForEverIsGivenUp) {
   std::string text(64, 'a');
   text.push_back('b');
   EXPECT_EQ(pattern->Search(text).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(pattern->Matches(text).status().code(), absl::StatusCode::kResourceExhausted);
   // Deep instead of long.
   const auto deep = Pattern::Compile("(?:(?:a|b)(?:c|d)?)*x");
   EXPECT_FALSE(deep->Search(std::string(60'000, 'a')).ok() &&

@@ -71,7 +71,7 @@ TEST(Text, IsOneScreen) {
       "          then: run it again\n"
       "          (rule address-in-use, deploy/rules/host.toml:9)\n"
       "  then    rank 5: exited with code 71, 0.50 s later\n"
-      "  others  4 ranks (0,1,3,4): running, ended by us (SIGTERM); iterations 17 to 18; last "
+      "  others  4 ranks (0-1,3-4): running, ended by us (SIGTERM); iterations 17 to 18; last "
       "line: step 17\n"
       "  nodes   n2  clean  2 ranks ended, 0 left\n"
       "  logs    /data/out\n"
@@ -118,7 +118,7 @@ TEST(Text, OfARunningJobTellsWhatItsRanksDo) {
   why.causes.clear();
   why.hints.clear();
   EXPECT_THAT(Text(why), HasSubstr("job 3 (tiny) running\n"));
-  EXPECT_THAT(Text(why), HasSubstr("  ranks   4 ranks (0,1,3,4): running"));
+  EXPECT_THAT(Text(why), HasSubstr("  ranks   4 ranks (0-1,3-4): running"));
   EXPECT_THAT(Text(why), Not(HasSubstr("cause")));
 }
 

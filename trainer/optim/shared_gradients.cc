@@ -24,13 +24,14 @@ void SumOver(parallel::Communicator& group, const std::vector<at::Tensor>& gradi
 }  // namespace
 
 void SumSharedGradients(const parallel::Groups& groups, std::vector<model::Parameter>& parameters) {
-  std::vector<at::Tensor> partial, tied;
+  std::vector<at::Tensor> partial;
   for (const model::Parameter& parameter : parameters) {
     if (parameter.partial) partial.push_back(parameter.grad);
-    if (parameter.tied) tied.push_back(parameter.grad);
+    if (parameter.tied && groups.embedding) {
+      groups.embedding->AllReduce(parameter.grad, parallel::ReduceOp::kSum);
+    }
   }
   SumOver(*groups.tensor, partial);
-  if (groups.embedding) SumOver(*groups.embedding, tied);
 }
 
 double SquaredNorm(const std::vector<model::Parameter>& parameters) {

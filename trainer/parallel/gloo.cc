@@ -103,12 +103,13 @@ class Gloo : public Communicator {
 
   void Post(at::Tensor tensor, int64_t to) override {
     RequireContiguous(tensor);
-    while (!posted_.empty() && posted_.front()->isCompleted()) FinishFirst();
     Guard("send", [&] { posted_.push_back(StartSend(tensor, to)); });
   }
 
   void Flush() override {
-    while (!posted_.empty()) FinishFirst();
+    for (; !posted_.empty(); posted_.pop_front()) {
+      Run("send", [&] { return posted_.front(); });
+    }
   }
 
   void Barrier() override {
@@ -133,11 +134,6 @@ class Gloo : public Communicator {
           "{} of rank {} of {} failed: {} (a peer has ended, or did not answer in time)", what,
           rank(), size(), FirstLine(error)));
     }
-  }
-
-  void FinishFirst() {
-    Run("send", [&] { return posted_.front(); });
-    posted_.pop_front();
   }
 
   c10::intrusive_ptr<c10d::Work> StartSend(const at::Tensor& tensor, int64_t to) {
